@@ -36,36 +36,6 @@ exec > /dev/null 2>&1 4<&-
 read -r _ <&3
 kill -9 0)";
 
-/// An open file of this process.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  ~Descriptor() { reset(); }
-  void reset() {
-    if (number_ >= 0) ::close(number_);
-    number_ = -1;
-  }
-  /// Its number; above those that a child is given.
-  [[nodiscard]] int get() const { return number_; }
-  /// Moves it above the numbers that a child is given, so that none takes the place of another.
-  [[nodiscard]] bool lift() {
-    constexpr int first = 10;
-    Descriptor lifted(::fcntl(number_, F_DUPFD_CLOEXEC, first));
-    if (lifted.get() < 0) return false;
-    std::swap(number_, lifted.number_);
-    return true;
-  }
-
- private:
-  int number_ = -1;
-};
-
 Error process_failure(std::string message) { return {ErrorCode::device_unavailable, std::move(message), {}}; }
 
 Error no_process() { return process_failure(fmt::format("cannot start a process: {}", std::strerror(errno))); }
@@ -82,8 +52,38 @@ Clock::time_point after(double seconds) {
 
 }  // namespace
 
+/// An open file of this process.
+class WorkerDescriptor {
+ public:
+  WorkerDescriptor() = default;
+  explicit WorkerDescriptor(int number) : number_(number) {}
+  WorkerDescriptor(WorkerDescriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  WorkerDescriptor& operator=(WorkerDescriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~WorkerDescriptor() { reset(); }
+  void reset() {
+    if (number_ >= 0) ::close(number_);
+    number_ = -1;
+  }
+  /// Its number; above those that a child is given.
+  [[nodiscard]] int get() const { return number_; }
+  /// Moves it above the numbers that a child is given, so that none takes the place of another.
+  [[nodiscard]] bool lift() {
+    constexpr int first = 10;
+    WorkerDescriptor lifted(::fcntl(number_, F_DUPFD_CLOEXEC, first));
+    if (lifted.get() < 0) return false;
+    std::swap(number_, lifted.number_);
+    return true;
+  }
+
+ private:
+  int number_ = -1;
+};
+
 struct WorkerProcess::State {
-  Descriptor input, output, errors, alive;
+  WorkerDescriptor input, output, errors, alive;
   pid_t group = -1;
   std::string pending;  ///< Read, and not yet handed out.
 
@@ -118,15 +118,15 @@ Expected<WorkerProcess> WorkerProcess::start(const std::vector<std::string>& com
   int pair[2], out[2], life[2];
   // A socket: writing to a program that has ended is an error there, and no signal.
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) return no_process();
-  Descriptor their_input(pair[1]);
-  state->input = Descriptor(pair[0]);
+  WorkerDescriptor their_input(pair[1]);
+  state->input = WorkerDescriptor(pair[0]);
   if (::pipe2(out, O_CLOEXEC) != 0) return no_process();
-  Descriptor their_output(out[1]);
-  state->output = Descriptor(out[0]);
+  WorkerDescriptor their_output(out[1]);
+  state->output = WorkerDescriptor(out[0]);
   if (::pipe2(life, O_CLOEXEC) != 0) return no_process();
-  Descriptor their_life(life[0]);
-  state->alive = Descriptor(life[1]);
-  state->errors = Descriptor(::memfd_create("taso-worker", MFD_CLOEXEC));
+  WorkerDescriptor their_life(life[0]);
+  state->alive = WorkerDescriptor(life[1]);
+  state->errors = WorkerDescriptor(::memfd_create("taso-worker", MFD_CLOEXEC));
   if (state->errors.get() < 0 || !state->errors.lift() || !their_input.lift() || !their_output.lift() ||
       !their_life.lift())
     return no_process();

@@ -36,31 +36,6 @@ constexpr std::int64_t evicted_bytes = std::int64_t{64} << 20;
 constexpr double seconds_of_graphs = 60;
 constexpr std::size_t fewest_rounds_of_graphs = 11;
 
-/// A folder of temporary files.
-class TemporaryFolder {
- public:
-  static Expected<std::unique_ptr<TemporaryFolder>> make() {
-    std::error_code error;
-    std::string path = (std::filesystem::temp_directory_path(error) / "taso-worker-XXXXXX").string();
-    if (error || ::mkdtemp(path.data()) == nullptr)
-      return bad_input(fmt::format("cannot make a folder of temporary files: {}", std::strerror(errno)), {path});
-    return std::unique_ptr<TemporaryFolder>(new TemporaryFolder(std::move(path)));
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code error;
-    std::filesystem::remove_all(path_, error);
-  }
-  /// A name that no file had before.
-  [[nodiscard]] std::string next() { return fmt::format("{}/{}.onnx", path_, count_++); }
-
- private:
-  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-  std::size_t count_ = 0;
-};
-
 /// Removes files at the end of a scope.
 struct Files {
   std::vector<ModelRun> runs;
@@ -90,6 +65,31 @@ double constant_bytes(const Graph& graph) {
 }
 
 }  // namespace
+
+/// A folder of temporary files.
+class WorkerFolder {
+ public:
+  static Expected<std::unique_ptr<WorkerFolder>> make() {
+    std::error_code error;
+    std::string path = (std::filesystem::temp_directory_path(error) / "taso-worker-XXXXXX").string();
+    if (error || ::mkdtemp(path.data()) == nullptr)
+      return bad_input(fmt::format("cannot make a folder of temporary files: {}", std::strerror(errno)), {path});
+    return std::unique_ptr<WorkerFolder>(new WorkerFolder(std::move(path)));
+  }
+  WorkerFolder(const WorkerFolder&) = delete;
+  WorkerFolder& operator=(const WorkerFolder&) = delete;
+  ~WorkerFolder() {
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+  }
+  /// A name that no file had before.
+  [[nodiscard]] std::string next() { return fmt::format("{}/{}.onnx", path_, count_++); }
+
+ private:
+  explicit WorkerFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+  std::size_t count_ = 0;
+};
 
 struct WorkerTarget::State {
   State(Worker started, const Model& original, const OperatorRegistry& operators, const RuntimeTarget& placing)
@@ -253,7 +253,7 @@ struct WorkerTarget::State {
   const OperatorRegistry* registry;
   const RuntimeTarget* host;
   std::function<bool(const KernelInfo&)> is_recorded;
-  std::unique_ptr<TemporaryFolder> folder;
+  std::unique_ptr<WorkerFolder> folder;
   std::string identity;
   std::int64_t evict = 0;  ///< As MeasureRequest: weights that do not stay in the caches from run to run are cold.
   std::mutex mutex;        ///< Of what plans name.
@@ -273,7 +273,7 @@ Expected<std::unique_ptr<WorkerTarget>> WorkerTarget::open(WorkerTargetOptions o
                                                            const RuntimeTarget& host) {
   TASO_ASSIGN(Worker worker, Worker::open(std::move(options.worker)));
   auto state = std::make_unique<State>(std::move(worker), model, registry, host);
-  TASO_ASSIGN(state->folder, TemporaryFolder::make());
+  TASO_ASSIGN(state->folder, WorkerFolder::make());
   const WorkerHello& hello = state->worker.hello();
   const WorkerSetting& setting = state->worker.setting();
   const bool elsewhere = !setting.device.empty();
