@@ -99,9 +99,12 @@ class Searches {
     if (options.time_limit) options.time_limit = std::max(0.0, *options.time_limit - seconds);
   }
 
-  /// Without its cost, or time to measure it, a graph does not compete; other errors stay errors.
+  /// Without its cost, time to measure it, or a device that runs it, a graph does not compete; other errors stay
+  /// errors.
   static Status unless_unpriced(const Error& error) {
-    if (error.code == ErrorCode::interrupted || error.code == ErrorCode::cost_missing) return {};
+    if (error.code == ErrorCode::interrupted || error.code == ErrorCode::cost_missing ||
+        error.code == ErrorCode::device_unavailable)
+      return {};
     return error;
   }
 

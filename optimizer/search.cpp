@@ -482,6 +482,10 @@ class Searcher {
           stopped_ = StopReason::interrupted;
           break;
         }
+        if (!cost && cost.error().code == ErrorCode::device_unavailable) {
+          forgotten_.insert(child.hash);  // It has a kernel that the device does not run.
+          continue;
+        }
         if (!cost) return cost.error();
         child.cost = *cost;
         if (!within_reach(child.cost)) {
@@ -550,6 +554,7 @@ class Searcher {
       TASO_ASSIGN(KernelPlan plan, plan_of(next_graph));
       const Expected<double> priced = model_.cost(next_graph, plan, cost);
       if (!priced && priced.error().code == ErrorCode::interrupted) break;
+      if (!priced && priced.error().code == ErrorCode::device_unavailable) continue;
       if (!priced) return priced.error();
       const double next_cost = *priced;
       if (!is_less(next_cost, cost)) continue;

@@ -26,6 +26,7 @@
 #include "session/plan_text.h"
 #include "session/sized_model.h"
 #include "support/text_output.h"
+#include "targets/worker_target.h"
 
 namespace taso {
 namespace {
@@ -123,6 +124,9 @@ struct Session::State {
         target(l, target_options(options)) {}
 
   [[nodiscard]] Status open_costs();
+  [[nodiscard]] Status open_runtime();
+  [[nodiscard]] Target& measured_target() { return runtime ? static_cast<Target&>(*runtime) : target; }
+  void keep_original_unless_faster(OptimizeResult& result) const;
   [[nodiscard]] Status open_piece_times();
   [[nodiscard]] Expected<std::optional<ReachedGraph>> choose_for_devices(const std::vector<ReachedGraph>& graphs,
                                                                          const OptimizeOptions& with);
@@ -148,6 +152,7 @@ struct Session::State {
   FileIdentity original;   ///< Of the model's file as it was read; for the certificate.
   SizedModel sized;
   RuntimeTarget target;
+  std::unique_ptr<WorkerTarget> runtime;     ///< Where the result is for one: what is measured instead of `target`.
   std::shared_ptr<RecordedChoices> choices;  ///< Null without a backend.
   std::optional<CostDatabase> database;
   std::optional<MeasuredCosts> measured;
@@ -157,12 +162,54 @@ struct Session::State {
   std::unique_ptr<CostModel> cost_model;
 };
 
+/// Starts the worker of the runtime that the result is for, if it is for one.
+Status Session::State::open_runtime() {
+  if (!options.worker) return {};
+  WorkerOptions worker = *options.worker;
+  worker.threads = options.threads;
+  worker.cancelled = [stop = options.optimize.search.stop] { return stop.raised(); };
+  worker.report = [this](const std::string& text) {
+    if (message) message(MessageLevel::important, text);
+  };
+  const std::string device = library.device();
+  TASO_ASSIGN(runtime, WorkerTarget::open({std::move(worker), device.substr(0, device.find(';'))}, sized.model(),
+                                          registry, target));
+  return {};
+}
+
+/// Of a runtime that is not ours only whole graphs that it runs show what is faster: what they do not show to be faster
+/// than the original does not take its place.
+void Session::State::keep_original_unless_faster(OptimizeResult& result) const {
+  if (!runtime || result.choice == Choice::original || result.chosen_anew || !options.cost.uses_time() ||
+      options.optimize.timed_candidates == 0)
+    return;
+  const std::optional<double>&now = result.result.measured_seconds, &before = result.original.measured_seconds;
+  if (result.noise && now && before && *now < *before * (1 - *result.noise)) return;
+  result.notes.emplace_back(result.noise ? "nothing is faster than the original beyond the noise: it stays"
+                                         : "nothing was shown to be faster than the original: it stays");
+  result.graph = sized.model().graph();
+  normalize(result.graph, registry);
+  result.choice = Choice::original;
+  result.gain = false;
+  result.applications.clear();
+  result.baseline_applications = 0;
+  result.result = result.original;
+  result.graph_cost = result.original.cost;
+  result.chosen_layouts = nullptr;
+  result.check.reset();
+}
+
 Status Session::State::open_costs() {
   const bool timed = options.cost.uses_time();
+  TASO_RETURN_IF_ERROR(open_runtime());
   TASO_ASSIGN(choices, open_choices(options.costs, library, {}));  // costs have the same messages
-  TASO_ASSIGN(database, taso::open_costs(options.costs, target.identity(), timed, !can_run(library), message));
-  measured.emplace(target, *database, !options.costs.recorded_only);
-  if (timed) {
+  TASO_ASSIGN(database,
+              taso::open_costs(options.costs, measured_target().identity(), timed, !can_run(library), message));
+  measured.emplace(measured_target(), *database, !options.costs.recorded_only);
+  if (runtime)
+    runtime->set_recorded(
+        [this](const KernelInfo& kernel) { return database->find("kernel", kernel.key).has_value(); });
+  if (timed && !runtime) {
     TASO_ASSIGN(const int tenths, measured->cached_tenths(working_set_bytes(sized.model().graph(), target)));
     target.set_cached_tenths(tenths);
   }
@@ -182,13 +229,15 @@ OptimizeOptions Session::State::optimize_options(std::atomic<std::size_t>& unwri
     if (!writable) unwritable.fetch_add(1, std::memory_order_relaxed);
     return writable;
   };
-  result.as_run = [this, &model](const Graph& graph) -> Expected<Graph> {
-    TASO_ASSIGN(const Model written, model.read_again(graph));
-    Graph read = written.graph();
-    normalize(read, registry);
-    TASO_ASSIGN(Baseline fused, make_baseline(read, fusing_rules, registry, {}, options.optimize.search.stop));
-    return std::move(fused.graph);
-  };
+  // A runtime that is not ours reads the file, and fuses what it will, itself.
+  if (!runtime)
+    result.as_run = [this, &model](const Graph& graph) -> Expected<Graph> {
+      TASO_ASSIGN(const Model written, model.read_again(graph));
+      Graph read = written.graph();
+      normalize(read, registry);
+      TASO_ASSIGN(Baseline fused, make_baseline(read, fusing_rules, registry, {}, options.optimize.search.stop));
+      return std::move(fused.graph);
+    };
   if (all_sizes != nullptr) {
     result.applicable = [all_sizes](const Graph& graph, const Substitution& rule, const Match& match) {
       return !all_sizes->refused().contains(graph, rule, match);
@@ -406,6 +455,7 @@ Expected<SessionResult> Session::optimize() {
   SessionResult result;
   TASO_ASSIGN(result.optimized, taso::optimize(state.sized.model().graph(), state.rules.search, state.library,
                                                *state.measured, *state.cost_model, options));
+  state.keep_original_unless_faster(result.optimized);
   result.unwritable = unwritable;
   if (std::string warning = coverage_warning(state.sized.model().coverage()); !warning.empty())
     result.optimized.notes.push_back(std::move(warning));

@@ -30,6 +30,7 @@
 #include "session/plan_export.h"
 #include "session/rule_sets.h"
 #include "support/status.h"
+#include "targets/worker.h"
 
 namespace taso {
 
@@ -57,7 +58,10 @@ struct SessionOptions {
   CostFiles costs;
   int threads = 1;                               ///< With which the kernels run.
   ElementType float_storage = ElementType::f32;  ///< In which a device keeps what is f32 in the model.
-  bool row_major = false;                        ///< Layouts that are not chosen are row-major, as in the file.
+  /// The runtime that the result is for, instead of the library's kernels, which then run the check alone. The session
+  /// sets its `threads`, `cancelled` and `report`.
+  std::optional<WorkerOptions> worker;
+  bool row_major = false;  ///< Layouts that are not chosen are row-major, as in the file.
   /// How it is searched, chosen and checked. The session sets `baseline_rules`, `writable`, `as_run`, `applicable`,
   /// `at_all_sizes`, and of the check `threads`, `float_storage` and `output_names`. `search.stop` ends measuring,
   /// too.

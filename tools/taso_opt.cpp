@@ -39,6 +39,7 @@
 #include "tools/files.h"
 #include "tools/proved_specs.h"
 #include "tools/specs.h"
+#include "tools/worker_device.h"
 
 namespace taso {
 namespace {
@@ -49,6 +50,7 @@ struct Options {
   tools::CommonOptions common;
   tools::FileOptions files;
   tools::DeviceOptions device;
+  tools::WorkerDeviceOptions worker;
   SessionOptions session;
   // Texts, from which values of the session are made.
   std::string cost = "time", rounding = "reassoc", strategy = "joint", method = "backtracking",
@@ -171,7 +173,10 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--max-rule-size", optimize.max_rule_size,
                  "Search with rules of at most so many operators on the source side; the baseline uses all rules")
       ->check(tools::whole_number(1, 1000));
-  tools::add_device_options(app, options.device, "Target: cpu");
+  tools::add_device_options(app, options.device,
+                            "Target: cpu, or a runtime that a worker drives (docs/adding-a-target.md): ort, "
+                            "ort:PROVIDER, openvino, worker:PROGRAM");
+  tools::add_worker_options(app, options.worker);
   app.add_option("--threads", options.session.threads, "Threads that the kernels will run with")
       ->check(tools::whole_number(1, 1024))
       ->capture_default_str();
@@ -517,6 +522,23 @@ Status find_rule_files(Options& options) {
   return {};
 }
 
+/// Finds the worker that --device names, if it names one. Then the processor's kernels run the check.
+Status find_worker(Options& options) {
+  const std::string device = options.device.device;
+  TASO_ASSIGN(options.session.worker, tools::worker_of(device, options.worker));
+  if (!options.session.worker) return {};
+  const auto refuse = [&](const char* option, const char* reason) {
+    return Error{ErrorCode::usage, fmt::format("{}: {} with --device {}; leave it out", option, reason, device), {}};
+  };
+  if (options.device.math != "fp32") return refuse("--math", "a worker's runtime computes as the file says: of no use");
+  if (!options.device.properties.empty()) return refuse("--device-properties", "of no use");
+  if (!options.session.outputs.html.empty()) return refuse("--html", "the page draws this program's own kernels: not");
+  if (plans_for_devices(options) && options.plan_cost == "time")
+    return refuse("--plan-cost time", "plans count this program's own kernels: not");
+  options.device.device = "cpu";
+  return {};
+}
+
 /// Sets where costs of the device are from, `timed`: of kernels.
 Status find_costs(Options& options, const tools::Device& device, bool timed) {
   SessionOptions& session = options.session;
@@ -679,6 +701,7 @@ Expected<int> run(Options& options) {
   tools::end_on_interrupt(program_name);
 
   TASO_ASSIGN(const OperatorRegistry registry, tools::load_proved_operators(options.common, program_name));
+  TASO_RETURN_IF_ERROR(find_worker(options));
   TASO_ASSIGN(const tools::Device device, tools::open_device(options.device, registry, false));
   TASO_RETURN_IF_ERROR(complete(options, device));
   TASO_ASSIGN(options.session.devices, plan_request(options));

@@ -19,7 +19,7 @@ sources() { # sources PATTERN FOLDER...
     find "${folders[@]}" -type f -regextype posix-extended -regex ".*\.($pattern)" -not -path 'tests/structure/bad/*' | sort
   fi
 }
-libraries=(support elimination graph operators gradients partition rule_io verifier generator onnx_io runtime certificate optimizer session)
+libraries=(support elimination graph operators gradients partition rule_io verifier generator onnx_io runtime certificate optimizer targets session)
 everything=("${libraries[@]}" tools examples bench tests)
 
 # "file:line:header" of all #include "..." (kind quote) or <...> (kind angle) in the given files.

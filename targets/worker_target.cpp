@@ -1,0 +1,345 @@
+#include "targets/worker_target.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "optimizer/paired_times.h"
+#include "runtime/measure.h"
+#include "targets/part_file.h"
+#include "targets/runtime_parts.h"
+
+namespace taso {
+namespace {
+
+/// Raised with every change of what is measured of a part, and how.
+constexpr int generation = 1;
+/// So many parts are measured in one request.
+constexpr std::size_t most_together = 16;
+/// Runs of whole graphs: so often at most; in requests that take about so long; and below so many seconds in blocks, as
+/// WholeOptions has it.
+constexpr std::size_t most_rounds_of_graphs = 201;
+constexpr double request_seconds = 3, block_below = 25e-3;
+constexpr int block_runs = 4, most_rounds_of_request = 32;
+/// So many bytes are streamed to empty the caches, as for our own kernels (runtime/measure.h).
+constexpr std::int64_t evicted_bytes = std::int64_t{64} << 20;
+/// Whole graphs are run so long at most, once there are enough rounds to decide anything.
+constexpr double seconds_of_graphs = 60;
+constexpr std::size_t fewest_rounds_of_graphs = 11;
+
+/// Removes files at the end of a scope.
+struct Files {
+  std::vector<ModelRun> runs;
+  ~Files() {
+    std::error_code error;
+    for (const ModelRun& run : runs) {
+      std::filesystem::remove(run.file, error);
+      std::filesystem::remove(run.file + ".data", error);
+    }
+  }
+};
+
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return quantile(values, 0.5);
+}
+
+Error runtime_failure(std::string message) { return {ErrorCode::device_unavailable, std::move(message), {}}; }
+
+/// Bytes of a graph's constants.
+double constant_bytes(const Graph& graph) {
+  double bytes = 0;
+  for (NodeId id = 0; id < graph.id_bound(); ++id)
+    if (graph.contains(id) && graph.node(id).kind == NodeKind::constant && graph.node(id).outputs[0].known)
+      bytes += static_cast<double>(graph.node(id).outputs[0].bytes());
+  return bytes;
+}
+
+}  // namespace
+
+/// A folder of temporary files.
+class WorkerFolder {
+ public:
+  static Expected<std::unique_ptr<WorkerFolder>> make() {
+    std::error_code error;
+    std::string path = (std::filesystem::temp_directory_path(error) / "taso-worker-XXXXXX").string();
+    if (error || ::mkdtemp(path.data()) == nullptr)
+      return bad_input(fmt::format("cannot make a folder of temporary files: {}", std::strerror(errno)), {path});
+    return std::unique_ptr<WorkerFolder>(new WorkerFolder(std::move(path)));
+  }
+  WorkerFolder(const WorkerFolder&) = delete;
+  WorkerFolder& operator=(const WorkerFolder&) = delete;
+  ~WorkerFolder() {
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+  }
+  /// A name that no file had before.
+  [[nodiscard]] std::string next() { return fmt::format("{}/{}.onnx", path_, count_++); }
+
+ private:
+  explicit WorkerFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+  std::size_t count_ = 0;
+};
+
+struct WorkerTarget::State {
+  State(Worker started, const Model& original, const OperatorRegistry& operators, const RuntimeTarget& placing)
+      : worker(std::move(started)), model(&original), registry(&operators), host(&placing) {}
+
+  /// Whether the caches are emptied before a part runs: only of its weights.
+  [[nodiscard]] bool evicts(const StandalonePart& part) const {
+    return evict > 0 &&
+           std::find(part.roles.begin(), part.roles.end(), StandalonePart::Role::weight) != part.roles.end();
+  }
+
+  /// A part that a plan has named.
+  struct Part {
+    std::shared_ptr<const StandalonePart> alone;
+    std::shared_ptr<const KernelInfo> kernel;
+    int copies = 1;
+    std::size_t plan = 0;  ///< The first plan that named it.
+  };
+
+  /// The part's kernel, described once.
+  [[nodiscard]] Expected<std::shared_ptr<const KernelInfo>> kernel_of(const Graph& graph, const RuntimePart& part,
+                                                                      std::size_t plan) {
+    const Hash128 signature = signature_of(graph, part);
+    const std::lock_guard lock(mutex);
+    if (const auto known = kernels.find(signature); known != kernels.end()) return known->second;
+    TASO_ASSIGN(StandalonePart made, standalone(graph, part, *registry));
+    const int copies = copies_of(made);
+    KernelInfo info;
+    info.key = fmt::format("opset {}: {}{}{}", model->opset(), made.text,
+                           copies > 1 ? fmt::format(" ; {} copies", copies) : "", evicts(made) ? " ; evicted" : "");
+    info.hash = hash_text(info.key);
+    info.op = made.op;
+    info.flops = made.flops;
+    info.bytes = made.bytes;
+    auto kernel = std::make_shared<const KernelInfo>(std::move(info));
+    kernels.emplace(signature, kernel);
+    const auto alone = std::make_shared<const StandalonePart>(std::move(made));
+    if (parts.try_emplace(kernel->hash, Part{alone, kernel, copies, plan}).second) waiting.push_back(kernel->hash);
+    return kernel;
+  }
+
+  /// A part, and others of its plan of which nothing is known.
+  [[nodiscard]] std::vector<Part> to_measure(const KernelInfo& kernel) {
+    const std::lock_guard lock(mutex);
+    const auto first = parts.find(kernel.hash);
+    TASO_CHECK(first != parts.end(), "a part that no plan has named: " + kernel.key);
+    std::vector<Part> together{first->second};
+    std::vector<Hash128> left;
+    for (const Hash128& hash : waiting) {
+      if (hash == kernel.hash) continue;
+      const Part& part = parts.at(hash);
+      if (part.plan != first->second.plan || together.size() == most_together) {
+        left.push_back(hash);
+      } else if (!is_recorded || !is_recorded(*part.kernel)) {
+        together.push_back(part);
+      }
+    }
+    waiting = std::move(left);
+    return together;
+  }
+
+  /// Measures parts, into `seconds` or `refused`.
+  [[nodiscard]] Status measure(const std::vector<Part>& together) {
+    Files files;
+    std::vector<const Part*> written;
+    for (const Part& part : together) {
+      Expected<ModelRun> run = write_part(*part.alone, part.copies, model->opset(), *registry, folder->next());
+      if (run) {
+        if (evicts(*part.alone)) run->evict = evict;
+        files.runs.push_back(std::move(*run));
+        written.push_back(&part);
+      } else {
+        refused[part.kernel->hash] = run.error().message;
+      }
+    }
+    TASO_ASSIGN(const std::vector<ModelTimes> times, worker.measure(files.runs, MeasureRequest()));
+    for (std::size_t i = 0; i < written.size(); ++i) {
+      const Hash128& hash = written[i]->kernel->hash;
+      if (times[i].refusal.empty()) {
+        seconds[hash] = median_of(times[i].seconds) / written[i]->copies;
+      } else {
+        refused[hash] = times[i].refusal;
+      }
+    }
+    return {};
+  }
+
+  /// What a whole graph is fed.
+  [[nodiscard]] Expected<std::vector<ModelInput>> inputs_of(const Graph& graph) const {
+    std::map<NodeId, std::int64_t> bounds;
+    for (const NodeId id : graph.topological_order()) {
+      const Node& node = graph.node(id);
+      if (node.kind != NodeKind::op) continue;
+      std::vector<TensorType> types;
+      for (const Value& input : node.inputs) types.push_back(graph.type(input));
+      const std::vector<std::int64_t> below = registry->index_bounds(node.op, node.attributes, types);
+      for (std::size_t i = 0; i < below.size(); ++i) {
+        if (below[i] == 0) continue;
+        NodeId source = node.inputs[i].node;
+        while (graph.node(source).is_op("reshape")) source = graph.node(source).inputs[0].node;
+        std::int64_t& bound = bounds[source];
+        bound = bound == 0 ? below[i] : std::min(bound, below[i]);
+      }
+    }
+    std::vector<ModelInput> inputs;
+    const std::vector<TensorDeclaration>& declared = model->inputs();
+    for (std::size_t i = 0; i < graph.inputs().size(); ++i) {
+      const NodeId id = graph.inputs()[i];
+      const TensorType& type = graph.node(id).outputs[0];
+      if (!type.known || type_name(type.element).empty())
+        return runtime_failure(
+            fmt::format("input \"{}\" is of a type or shape that no random input is made of", declared[i].name));
+      const auto bound = bounds.find(id);
+      inputs.push_back({declared[i].name, type, 0, bound == bounds.end() ? 2 : bound->second});
+    }
+    return inputs;
+  }
+
+  /// Seconds of graphs in turn, in microseconds as PairedTimes has them; `files` has the first one's copy at the end.
+  [[nodiscard]] Expected<std::vector<std::vector<double>>> sample(const Files& files, const PairedTimes& paired) {
+    const std::size_t count = files.runs.size();
+    std::vector<std::vector<double>> samples(count);
+    std::vector<char> goes_on(count, 1);
+    // The first request opens the models and says how long they take.
+    InterleaveRequest request{.rounds = 1, .warm_up = 2, .block = 1};
+    double spent = 0;
+    for (bool probing = true; samples[0].size() < most_rounds_of_graphs; probing = false) {
+      std::vector<ModelRun> running;
+      std::vector<std::size_t> numbers;
+      for (std::size_t i = 0; i < count; ++i)
+        if (goes_on[i] != 0) {
+          running.push_back(files.runs[i]);
+          numbers.push_back(i);
+        }
+      if (running.empty() || (spent > seconds_of_graphs && samples[0].size() >= fewest_rounds_of_graphs)) break;
+      TASO_ASSIGN(const std::vector<ModelTimes> times, worker.interleave(running, request));
+      double round = 0, fastest = times[0].seconds.empty() ? 0 : times[0].seconds[0];
+      for (const ModelTimes& one : times) {
+        if (!one.refusal.empty()) return runtime_failure("the runtime does not run a graph: " + one.refusal);
+        round += one.seconds.back();
+        fastest = std::min(fastest, one.seconds.back());
+      }
+      spent += round * request.rounds * (request.block > 1 ? request.block + 1 : 1);
+      for (int r = 0; !probing && r < request.rounds; ++r) {
+        for (std::size_t i = 0; i < numbers.size(); ++i)
+          if (goes_on[numbers[i]] != 0)
+            samples[numbers[i]].push_back(times[i].seconds[static_cast<std::size_t>(r)] * 1e6);
+        paired.after_round(samples, goes_on);
+        if (std::find(goes_on.begin(), goes_on.end(), 1) == goes_on.end()) return samples;
+      }
+      if (probing && fastest < block_below) request.block = block_runs;
+      request.warm_up = 0;
+      const double of_round = round * (request.block > 1 ? request.block + 1 : 1);
+      request.rounds = std::clamp(static_cast<int>(request_seconds / of_round), 1, most_rounds_of_request);
+    }
+    return samples;
+  }
+
+  Worker worker;
+  const Model* model;
+  const OperatorRegistry* registry;
+  const RuntimeTarget* host;
+  std::function<bool(const KernelInfo&)> is_recorded;
+  std::unique_ptr<WorkerFolder> folder;
+  std::string identity;
+  std::int64_t evict = 0;  ///< As MeasureRequest: weights that do not stay in the caches from run to run are cold.
+  std::mutex mutex;        ///< Of what plans name.
+  std::size_t plans = 0;
+  std::unordered_map<Hash128, std::shared_ptr<const KernelInfo>> kernels;  ///< By signature.
+  std::unordered_map<Hash128, Part> parts;                                 ///< By the hash of the key.
+  std::vector<Hash128> waiting;                                            ///< Named, and not measured; in order.
+  std::unordered_map<Hash128, double> seconds;                             ///< Measured along with others, too.
+  std::unordered_map<Hash128, std::string> refused;                        ///< And why.
+};
+
+WorkerTarget::WorkerTarget(std::unique_ptr<State> state) : state_(std::move(state)) {}
+WorkerTarget::~WorkerTarget() = default;
+
+Expected<std::unique_ptr<WorkerTarget>> WorkerTarget::open(WorkerTargetOptions options, const Model& model,
+                                                           const OperatorRegistry& registry,
+                                                           const RuntimeTarget& host) {
+  TASO_ASSIGN(Worker worker, Worker::open(std::move(options.worker)));
+  auto state = std::make_unique<State>(std::move(worker), model, registry, host);
+  TASO_ASSIGN(state->folder, WorkerFolder::make());
+  const WorkerHello& hello = state->worker.hello();
+  const WorkerSetting& setting = state->worker.setting();
+  const bool elsewhere = !setting.device.empty();
+  state->identity =
+      fmt::format("{} {}; {}{}; threads={}; parts {}", hello.runtime, hello.version,
+                  setting.provider.empty() ? "" : setting.provider + "; ",
+                  elsewhere ? setting.device : options.processor, state->worker.options().threads, generation);
+  const double cache = static_cast<double>(last_level_cache_bytes());
+  if (!elsewhere && cache > 0 && constant_bytes(model.graph()) > cache) state->evict = evicted_bytes;
+  return std::unique_ptr<WorkerTarget>(new WorkerTarget(std::move(state)));
+}
+
+const std::string& WorkerTarget::identity() const { return state_->identity; }
+
+Expected<KernelPlan> WorkerTarget::plan(const Graph& graph) const {
+  std::size_t number = 0;
+  {
+    const std::lock_guard lock(state_->mutex);
+    number = ++state_->plans;
+  }
+  KernelPlan plan;
+  for (const RuntimePart& part : parts_of(graph, *state_->registry)) {
+    TASO_ASSIGN(std::shared_ptr<const KernelInfo> kernel, state_->kernel_of(graph, part, number));
+    plan.launches.push_back({std::move(kernel), part.nodes.back()});
+  }
+  return plan;
+}
+
+Expected<double> WorkerTarget::peak_bytes(const Graph& graph, const LayoutAssignment* /*layouts*/) const {
+  return state_->host->peak_bytes(graph, nullptr);
+}
+
+Expected<double> WorkerTarget::measure(const KernelInfo& kernel) {
+  const auto known = [&]() -> std::optional<Expected<double>> {
+    if (const auto place = state_->seconds.find(kernel.hash); place != state_->seconds.end()) return place->second;
+    if (const auto place = state_->refused.find(kernel.hash); place != state_->refused.end())
+      return runtime_failure(
+          fmt::format("{} does not run '{}': {}", state_->worker.hello().runtime, kernel.key, place->second));
+    return std::nullopt;
+  };
+  if (const auto result = known()) return *result;
+  TASO_RETURN_IF_ERROR(state_->measure(state_->to_measure(kernel)));
+  return *known();
+}
+
+Expected<GraphTimes> WorkerTarget::measure_graphs(std::span<const TimedGraph> graphs) {
+  TASO_CHECK(!graphs.empty(), "nothing to time");
+  Files files;
+  std::vector<char> is_reference;
+  // The first graph stands at both ends of the round: the A/A pair.
+  for (std::size_t i = 0; i <= graphs.size(); ++i) {
+    const TimedGraph& timed = graphs[i % graphs.size()];
+    ModelRun run{state_->folder->next(), {}, 0};
+    TASO_ASSIGN(run.inputs, state_->inputs_of(*timed.graph));
+    files.runs.push_back(run);
+    TASO_ASSIGN(const SaveReport written, state_->model->save(*timed.graph, run.file));
+    (void)written;
+    if (i < graphs.size()) is_reference.push_back(i == 0 || timed.reference ? 1 : 0);
+  }
+  const PairedTimes paired(std::move(is_reference));
+  TASO_ASSIGN(const auto samples, state_->sample(files, paired));
+  return paired.times(samples);
+}
+
+void WorkerTarget::set_recorded(std::function<bool(const KernelInfo&)> is_recorded) {
+  state_->is_recorded = std::move(is_recorded);
+}
+
+}  // namespace taso

@@ -1,0 +1,95 @@
+// A runtime as a target, with the worker that runs nothing (fake_worker.py): what is planned, measured, and timed
+// whole.
+#include "targets/worker_target.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/rewrite.h"
+#include "onnx_io/builder.h"
+#include "onnx_io/model.h"
+#include "optimizer/runtime_target.h"
+#include "runtime/kernel.h"
+#include "tests/support/shipped.h"
+
+namespace taso {
+namespace {
+
+/// Seconds that the fake worker gives a file with so many nodes of each type.
+double fake_seconds(int relus, int products) { return (1.0 + 3.0 * relus + 10.0 * products) * 1e-9; }
+
+class WorkerTargets : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::system("python3 -c 'import json' > /dev/null 2>&1") != 0) GTEST_SKIP() << "no python3";
+    ModelBuilder builder(17, "small");
+    builder.add_input("x", {2, 32});
+    builder.add_initializer("w", {32, 32}, std::vector<float>(1024, 0.25F));
+    builder.add_node("Relu", {"x"}, {"a"});
+    builder.add_node("MatMul", {"a", "w"}, {"b"});
+    builder.add_node("Relu", {"b"}, {"y"});
+    builder.add_output("y", {2, 32});
+    model_ = Model::parse(builder.serialize(), "small.onnx", test::registry()).value();
+    graph_ = model_->graph();
+    normalize(graph_, test::registry());
+    WorkerOptions worker;
+    worker.device = "fake";
+    worker.command = {"python3", TASO_SOURCE_DIR "/tests/targets/fake_worker.py"};
+    worker.provider = "other";
+    worker.threads = 3;
+    target_ = WorkerTarget::open({std::move(worker), "Some Processor"}, *model_, test::registry(), host_).value();
+  }
+
+  KernelLibrary library_{test::registry(), KernelSet::reference};
+  RuntimeTarget host_{library_, RuntimeTargetOptions{}};
+  std::optional<Model> model_;
+  Graph graph_;
+  std::unique_ptr<WorkerTarget> target_;
+};
+
+TEST_F(WorkerTargets, CostsDependOnTheRuntimeAndWhatItRunsOn) {
+  EXPECT_EQ(target_->identity(), "Fake Runtime 1.0; other; Some Processor; threads=3; parts 1");
+}
+
+TEST_F(WorkerTargets, ALaunchIsAPartThatIsMeasuredWithOthersOfItsPlan) {
+  const KernelPlan plan = target_->plan(graph_).value();
+  ASSERT_EQ(plan.launches.size(), 2U);
+  const KernelInfo &relu = *plan.launches[0].kernel, &product = *plan.launches[1].kernel;
+  EXPECT_EQ(relu.key, "opset 17: %0 = relu(x0 f32[2, 32]) ; 8 copies");
+  EXPECT_EQ(product.key, "opset 17: %0 = matmul(x0 f32[2, 32], w1 f32[32, 32]) ; %1 = relu(%0) ; 8 copies");
+  EXPECT_EQ(product.op, "matmul");
+  EXPECT_GT(product.flops, relu.flops);
+  EXPECT_EQ(relu.bytes, 2 * 2 * 32 * 4);
+  std::vector<std::string> asked;
+  target_->set_recorded([&](const KernelInfo& kernel) {
+    asked.push_back(kernel.key);
+    return false;
+  });
+  EXPECT_DOUBLE_EQ(target_->measure(relu).value(), fake_seconds(8, 0) / 8);
+  EXPECT_THAT(asked, ::testing::ElementsAre(product.key));
+  EXPECT_DOUBLE_EQ(target_->measure(product).value(), fake_seconds(8, 8) / 8);
+  // It was measured along with the first one.
+  EXPECT_EQ(asked.size(), 1U);
+  EXPECT_EQ(target_->plan(graph_).value().launches[0].kernel, plan.launches[0].kernel);
+}
+
+TEST_F(WorkerTargets, WholeGraphsAreRunAsFiles) {
+  Graph shorter = graph_;
+  const Value output = shorter.outputs()[0];
+  shorter.set_outputs({shorter.node(output.node).inputs[0]});
+  const std::vector<TimedGraph> graphs{{&graph_, nullptr, {}, true}, {&shorter, nullptr, {}, false}};
+  const GraphTimes times = target_->measure_graphs(graphs).value();
+  ASSERT_EQ(times.seconds.size(), 2U);
+  EXPECT_NEAR(times.seconds[0], fake_seconds(2, 1), 1e-15);
+  EXPECT_NEAR(times.seconds[1], fake_seconds(1, 1), 1e-15);
+  EXPECT_GT(times.noise, 0);
+}
+
+}  // namespace
+}  // namespace taso

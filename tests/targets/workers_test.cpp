@@ -1,0 +1,142 @@
+// taso-opt with workers: workers.cases with one that runs nothing. And, where Python has them, with those of runtimes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "onnx_io/builder.h"
+#include "support/file.h"
+#include "tests/support/cases.h"
+
+namespace taso {
+namespace {
+
+namespace fs = std::filesystem;
+using test::CaseCount;
+using test::CaseValue;
+using test::TextCase;
+
+struct Outcome {
+  int code = 0;
+  std::string said;  ///< On both streams.
+};
+
+class Workers : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::system("python3 -c 'import json' > /dev/null 2>&1") != 0) GTEST_SKIP() << "no python3";
+    std::string name = (fs::temp_directory_path() / "taso-workers-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override {
+    if (!folder_.empty()) fs::remove_all(folder_);
+  }
+
+  /// An empty folder with a model and rules.
+  fs::path prepare() {
+    const fs::path place = folder_ / std::to_string(count_++);
+    fs::create_directories(place);
+    ModelBuilder model(17, "small");
+    model.add_input("x", {2, 32});
+    model.add_initializer("w", {32, 32}, std::vector<float>(1024, 0.25F));
+    model.add_node("Relu", {"x"}, {"a"});
+    model.add_node("Relu", {"a"}, {"b"});
+    model.add_node("MatMul", {"b", "w"}, {"y"});
+    model.add_output("y", {2, 32});
+    EXPECT_TRUE(model.save((place / "m.onnx").string()));
+    EXPECT_TRUE(write_file_atomically((place / "r.rules").string(), "rule relu_twice: relu(relu(x)) => relu(x)\n"));
+    EXPECT_TRUE(write_file_atomically((place / "none.rules").string(), "rule none: tanh(tanh(x)) => tanh(tanh(x))\n"));
+    return place;
+  }
+
+  Outcome run(const fs::path& place, const std::string& command) const {
+    const std::string streams = (folder_ / "said").string();
+    const std::string line = "cd '" + place.string() + "' && PATH='" TASO_PROGRAMS "':\"$PATH\" XDG_CACHE_HOME='" +
+                             (place / ".cache").string() +
+                             "' FAKE='" TASO_SOURCE_DIR
+                             "/tests/targets/fake_worker.py' && export PATH XDG_CACHE_HOME FAKE && "
+                             "OPT=\"taso-opt m.onnx --rules r.rules --device worker:$FAKE -o\" && { " +
+                             command + "; } >'" + streams + "' 2>&1 </dev/null";
+    const int status = std::system(line.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(streams).value()};
+  }
+
+  fs::path folder_;
+  int count_ = 0;
+};
+
+TEST_F(Workers, CostNoResult) {
+  const std::vector<TextCase> cases =
+      test::load_cases("tests/targets/workers.cases", {{"given", CaseValue::words, CaseCount::repeated},
+                                                       {"run", CaseValue::words, CaseCount::once},
+                                                       {"code", CaseValue::integer, CaseCount::optional},
+                                                       {"prints", CaseValue::words, CaseCount::repeated},
+                                                       {"hides", CaseValue::words, CaseCount::repeated}});
+  EXPECT_GE(cases.size(), 20U);
+  for (const TextCase& test : cases) {
+    SCOPED_TRACE(test.place() + ": " + test.name + ": " + test.text("run"));
+    const fs::path place = prepare();
+    for (const std::string& command : test.all("given")) {
+      const Outcome given = run(place, command);
+      EXPECT_EQ(given.code, 0) << command << ": " << given.said;
+    }
+    const Outcome outcome = run(place, "( " + test.text("run") + " )");
+    EXPECT_EQ(outcome.code, test.integer("code", 0)) << outcome.said;
+    for (const std::string& text : test.all("prints")) EXPECT_THAT(outcome.said, ::testing::HasSubstr(text));
+    for (const std::string& text : test.all("hides"))
+      EXPECT_THAT(outcome.said, ::testing::Not(::testing::HasSubstr(text)));
+  }
+}
+
+/// The whole way with the worker of a runtime that a Python has.
+class Runtimes : public Workers {
+ protected:
+  void optimize(const std::string& device, const std::string& module, const std::string& name) {
+    const std::string python = TASO_ORACLE_PYTHON;
+    if (std::system((python + " -c 'import numpy, " + module + "' > /dev/null 2>&1").c_str()) != 0)
+      GTEST_SKIP() << python << " has no " << module;
+    const fs::path place = prepare();
+    const Outcome outcome = run(
+        place, "taso-opt m.onnx -o o.onnx --device " + device + " --worker-python '" + python + "' --costs c.sqlite");
+    EXPECT_EQ(outcome.code, 0) << outcome.said;
+    EXPECT_THAT(outcome.said, ::testing::HasSubstr(name));
+    EXPECT_TRUE(fs::exists(place / "o.onnx"));
+    const Outcome again = run(place, "taso-opt m.onnx -o p.onnx --device " + device + " --worker-python '" + python +
+                                         "' --costs c.sqlite --no-measure && cmp o.onnx p.onnx");
+    EXPECT_EQ(again.code, 0) << again.said;
+  }
+};
+
+TEST_F(Runtimes, OnnxRuntime) { optimize("ort", "onnxruntime", "ONNX Runtime "); }
+TEST_F(Runtimes, OpenVino) { optimize("openvino", "openvino", "OpenVINO "); }
+
+TEST_F(Runtimes, AProviderThatIsNotThereIsNamed) {
+  const std::string python = TASO_ORACLE_PYTHON;
+  if (std::system((python + " -c 'import numpy, onnxruntime' > /dev/null 2>&1").c_str()) != 0)
+    GTEST_SKIP() << python << " has no onnxruntime";
+  const fs::path place = prepare();
+  const Outcome outcome =
+      run(place, "taso-opt m.onnx -o o.onnx --device ort:AbsentExecutionProvider --worker-python '" + python + "'");
+  EXPECT_EQ(outcome.code, 6);
+  EXPECT_THAT(outcome.said, ::testing::HasSubstr("no provider AbsentExecutionProvider among CPUExecutionProvider"));
+}
+
+TEST_F(Runtimes, APythonWithoutTheRuntimeSaysWhatToDo) {
+  const fs::path place = prepare();
+  // No module of any installation is found.
+  const Outcome outcome =
+      run(place,
+          "printf '#!/bin/sh\\nexec python3 -S -I \"$@\"\\n' > bare && chmod +x bare && taso-opt m.onnx -o o.onnx "
+          "--device ort --worker-python $PWD/bare");
+  EXPECT_EQ(outcome.code, 6);
+  EXPECT_THAT(outcome.said, ::testing::HasSubstr("scripts/setup --targets installs it, --worker-python names another"));
+}
+
+}  // namespace
+}  // namespace taso
