@@ -30,6 +30,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "graph/reals.h"
 #include "graph/rewrite.h"
 #include "onnx_io/model.h"
 #include "optimizer/baseline.h"
@@ -65,7 +66,7 @@ AlignedBuffer random_operand(const KernelRequest& request, std::size_t input, Ra
     std::vector<float> values(count_of(type));
     for (float& value : values)
       value = static_cast<float>(positive.contains(request.op) ? 0.1 + random.uniform() : 2 * random.uniform() - 1);
-    convert_floats(reinterpret_cast<const std::byte*>(values.data()), ElementType::f32, buffer.data(), type.element,
+    convert_reals(reinterpret_cast<const std::byte*>(values.data()), ElementType::f32, buffer.data(), type.element,
                    values.size());
   } else if (type.element == ElementType::i64 && request.attributes.find("axis") != nullptr) {
     const Shape& shape = request.inputs[0].type.shape;
@@ -83,7 +84,7 @@ AlignedBuffer widened(const AlignedBuffer& bytes, const TensorType& type) {
     return copy;
   }
   AlignedBuffer floats(count_of(type) * sizeof(float));
-  convert_floats(bytes.data(), type.element, floats.data(), ElementType::f32, count_of(type));
+  convert_reals(bytes.data(), type.element, floats.data(), ElementType::f32, count_of(type));
   return floats;
 }
 
