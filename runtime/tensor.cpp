@@ -66,7 +66,7 @@ HostTensor HostTensor::copy() const {
 }
 
 HostTensor HostTensor::converted(ElementType to) const {
-  if (to == type_.element || !is_real(type_.element)) return copy();
+  if (to == type_.element || !is_real(type_.element) || !is_real(to)) return copy();
   HostTensor tensor(TensorType{to, type_.shape, true});
   convert_reals(buffer_.data(), type_.element, tensor.buffer_.data(), to, static_cast<std::size_t>(type_.elements()));
   return tensor;

@@ -67,7 +67,7 @@ AlignedBuffer random_operand(const KernelRequest& request, std::size_t input, Ra
     for (float& value : values)
       value = static_cast<float>(positive.contains(request.op) ? 0.1 + random.uniform() : 2 * random.uniform() - 1);
     convert_reals(reinterpret_cast<const std::byte*>(values.data()), ElementType::f32, buffer.data(), type.element,
-                   values.size());
+                  values.size());
   } else if (type.element == ElementType::i64 && request.attributes.find("axis") != nullptr) {
     const Shape& shape = request.inputs[0].type.shape;
     const auto extent = static_cast<std::uint64_t>(shape[axis_of(request.attributes.integer("axis"), shape.size())]);
