@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -162,6 +163,10 @@ class NodeContext {
   /// if it does not broadcast.
   Value broadcast(Value value, const Shape& shape);
   Value constant(std::shared_ptr<const ConstantData> data) { return {graph_->add_constant(std::move(data)), 0}; }
+  /// A constant of the node's real type.
+  Value reals(const Shape& shape, std::span<const float> numbers);
+  /// Whether a constant mask that a value follows from has elements that are infinite or NaN.
+  [[nodiscard]] bool follows_from_infinity(Value value) const;
   /// The real type in which the node computes: that of its first input of such; f32 without one.
   [[nodiscard]] ElementType real_type() const;
   /// A number repeated, in the real type. What that type does not have stays exact until weights are computed.

@@ -66,7 +66,7 @@ Value additive_mask(NodeContext& c, std::size_t input, bool causal) {
       c.decline("versions of ONNX differ on a query that sees nothing");
   }
   if (c.type(input).element != ElementType::boolean) return c.value(input);
-  return c.constant(ConstantData::of_floats(shape, mask));
+  return c.reals(shape, mask);
 }
 
 /// Query i sees the keys up to i.
@@ -79,7 +79,7 @@ Value causal_mask(NodeContext& c, std::int64_t queries, std::int64_t keys) {
   std::vector<float> mask;
   for (std::int64_t i = 0; i < queries; ++i)
     for (std::int64_t j = 0; j < keys; ++j) mask.push_back(j <= i ? 0.0F : masked);
-  return c.constant(ConstantData::of_floats({queries, keys}, mask));
+  return c.reals({queries, keys}, mask);
 }
 
 bool can_be_masked(NodeContext& c, std::size_t input) {
@@ -87,7 +87,7 @@ bool can_be_masked(NodeContext& c, std::size_t input) {
   const TensorType& type = c.type(input);
   if (type.element == ElementType::boolean) {
     if (!c.is_constant(input)) c.decline_not_constant(input, "its mask of truth values");
-  } else if (type.element != ElementType::f32) {
+  } else if (type.element != c.real_type()) {
     c.decline(std::string("its mask is ") + to_string(type.element), Obstacle::element_type);
   }
   if (!type.known) c.decline_untyped();
@@ -101,7 +101,7 @@ bool is_settled(NodeContext& c, bool causal, double softcap) {
   if (softcap != 0 && (causal || c.has_input(3))) c.decline("versions of ONNX differ on a softcap beside a mask");
   if (c.has_input(4) != c.has_input(5)) c.fail("it has a cache for keys or values only");
   for (const std::size_t past : {std::size_t{4}, std::size_t{5}})
-    if (c.has_input(past) && (!c.type(past).known || c.type(past).element != ElementType::f32))
+    if (c.has_input(past) && (!c.type(past).known || c.type(past).element != c.real_type()))
       c.decline("its cache is not f32", Obstacle::element_type);
   return !c.stopped();
 }

@@ -138,6 +138,9 @@ void where(NodeContext& c) {
   if (chosen == static_cast<std::ptrdiff_t>(condition.size())) return c.output(0, c.broadcast(c.value(1), shape));
   if (chosen == 0) return c.output(0, c.broadcast(c.value(2), shape));
   if (!is_finite(c, 1) || !is_finite(c, 2)) return c.decline("a constant to choose from is not finite");
+  // What is not chosen may be there to be hidden: softmax of a row of -inf.
+  if (c.follows_from_infinity(c.value(1)) || c.follows_from_infinity(c.value(2)))
+    return c.decline("what it chooses from follows from a constant that is not finite");
   const Value x = masked(c, c.value(1), mask_of(c, c.shape(0), condition, false));
   const Value y = masked(c, c.value(2), mask_of(c, c.shape(0), condition, true));
   c.output(0, c.op("add", {c.broadcast(x, shape), c.broadcast(y, shape)}));

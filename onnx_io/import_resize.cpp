@@ -144,7 +144,7 @@ Value interpolated(NodeContext& c, Value x, std::int64_t place, const Method& me
     return {};
   }
   const std::vector<float> matrix = interpolation_matrix(method, axis);
-  const Value factor = c.constant(ConstantData::of_floats({axis.extent, axis.length}, matrix));
+  const Value factor = c.reals({axis.extent, axis.length}, matrix);
   return with_last(c, c.op("matmul", {with_last(c, x, place), factor}), place);
 }
 
@@ -178,7 +178,7 @@ Value extrapolated(NodeContext& c, Value x, const Method& method, const std::vec
     if (std::find(mask.begin(), mask.end(), 0.0F) == mask.end()) continue;
     Shape along(axes.size() - k, 1);
     along[0] = axes[k].length;
-    const Value one = c.broadcast(c.constant(ConstantData::of_floats(along, mask)), shape);
+    const Value one = c.broadcast(c.reals(along, mask), shape);
     inside = cut ? c.op("mul", {inside, one}) : one;
     cut = true;
   }

@@ -137,7 +137,7 @@ const std::vector<ImportRow> rows = {
     {"Upsample", 1, 2, 1, resize, true, "reshape, broadcast, reshape; gather; matmul by interpolation matrices",
      "scales that are not constant; nearest elements that depend on precision"},
     {"Where", 3, 3, 0, where, false, "mul by masks, add",
-     "a condition that is not constant; constants that are not finite"},
+     "a condition that is not constant; constants that are not finite, and what follows from them"},
 };
 
 // ------------------------------------------------------------------------------ types of what is only carried

@@ -470,7 +470,7 @@ Value dilated_mean(NodeContext& c, Value x, const Window& w, bool include) {
       c.op("conv2d", {x, kernel}, {{"strides", w.strides}, {"pads", w.pads}, {"dilations", w.dilations}});
   if (c.stopped() || include || w.pads == Shape(4, 0)) return sums;
   const Shape windows = c.shape_of(sums);
-  const Value shares = c.constant(ConstantData::of_floats({windows[2], windows[3]}, shares_inside(image, w, windows)));
+  const Value shares = c.reals({windows[2], windows[3]}, shares_inside(image, w, windows));
   return c.op("div", {sums, c.broadcast(shares, windows)});
 }
 

@@ -1,6 +1,8 @@
 // What handlers of the import table see of a node (onnx_io/import.h).
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <vector>
 
 #include "graph/reals.h"
 #include "onnx_io/import.h"
@@ -239,6 +241,31 @@ Value NodeContext::splat(const Shape& shape, float number) {
   store_real(element.data(), type, 0, value);
   return constant(shape.empty() ? ConstantData::own({type, shape, true}, std::move(element))
                                 : ConstantData::splat({type, shape, true}, std::move(element)));
+}
+
+Value NodeContext::reals(const Shape& shape, std::span<const float> numbers) {
+  return constant(
+      ConstantData::of_reals({real_type(), shape, true}, std::vector<double>(numbers.begin(), numbers.end())));
+}
+
+bool NodeContext::follows_from_infinity(Value value) const {
+  constexpr std::int64_t largest_mask = std::int64_t{1} << 20;
+  std::set<NodeId> seen;
+  std::vector<NodeId> stack{value.node};
+  while (!stack.empty()) {
+    const Node& node = graph_->node(stack.back());
+    const bool first = seen.insert(stack.back()).second;
+    stack.pop_back();
+    if (!first) continue;
+    for (const Value& input : node.inputs) stack.push_back(input.node);
+    if (!node.constant || !node.constant->has_data() || !is_real(node.constant->type().element) ||
+        node.constant->type().elements() > largest_mask)
+      continue;
+    const std::vector<double> elements = node.constant->to_reals();
+    if (!std::all_of(elements.begin(), elements.end(), [](double element) { return std::isfinite(element); }))
+      return true;
+  }
+  return false;
 }
 
 std::int64_t NodeContext::axis_from_front(std::int64_t axis, std::int64_t rank) {
