@@ -14,7 +14,7 @@
 namespace taso::import_handlers {
 namespace {
 
-constexpr float masked = -std::numeric_limits<float>::infinity();
+constexpr float unseen = -std::numeric_limits<float>::infinity();
 
 /// [batch, heads, length, size], of an input that may be [batch, length, heads * size].
 Value with_heads(NodeContext& c, std::size_t input, std::int64_t heads) {
@@ -54,7 +54,7 @@ Value additive_mask(NodeContext& c, std::size_t input, bool causal) {
   const std::shared_ptr<const ConstantData> constant = c.inputs()[input].constant;
   std::vector<float> mask;
   if (c.type(input).element == ElementType::boolean)
-    for (const std::int64_t allowed : constant->to_integers()) mask.push_back(allowed != 0 ? 0.0F : masked);
+    for (const std::int64_t allowed : constant->to_integers()) mask.push_back(allowed != 0 ? 0.0F : unseen);
   else
     mask = constant->to_floats();
   const Shape shape = c.shape(input);
@@ -62,7 +62,7 @@ Value additive_mask(NodeContext& c, std::size_t input, bool causal) {
   for (std::size_t row = 0; row * keys < mask.size(); ++row) {
     const std::size_t seen = causal ? std::min(row % queries + 1, keys) : keys;
     const auto begin = mask.begin() + static_cast<std::ptrdiff_t>(row * keys);
-    if (std::all_of(begin, begin + static_cast<std::ptrdiff_t>(seen), [](float bias) { return bias == masked; }))
+    if (std::all_of(begin, begin + static_cast<std::ptrdiff_t>(seen), [](float bias) { return bias == unseen; }))
       c.decline("versions of ONNX differ on a query that sees nothing");
   }
   if (c.type(input).element != ElementType::boolean) return c.value(input);
@@ -78,7 +78,7 @@ Value causal_mask(NodeContext& c, std::int64_t queries, std::int64_t keys) {
   }
   std::vector<float> mask;
   for (std::int64_t i = 0; i < queries; ++i)
-    for (std::int64_t j = 0; j < keys; ++j) mask.push_back(j <= i ? 0.0F : masked);
+    for (std::int64_t j = 0; j < keys; ++j) mask.push_back(j <= i ? 0.0F : unseen);
   return c.reals({queries, keys}, mask);
 }
 
