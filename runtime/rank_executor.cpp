@@ -59,7 +59,12 @@ Expected<ConnectedDevices> connect_devices(Transport& transport, const KernelLib
     TASO_ASSIGN(connected.messages, backend->join_messages(groups[0], transport.rank(), transport.size()));
     return {};
   }();
-  TASO_RETURN_IF_ERROR(agree(transport, joined));
+  if (!joined) {
+    // The others wait in join_messages for this rank and would not come to agree.
+    transport.fail(joined.error());
+    return joined.error();
+  }
+  TASO_RETURN_IF_ERROR(agree(transport, {}));
   transport.on_failure([messages = std::weak_ptr(connected.messages)] {
     if (const std::shared_ptr<DeviceMessages> living = messages.lock()) living->abort();
   });
