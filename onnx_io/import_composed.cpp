@@ -160,6 +160,7 @@ void triangle(NodeContext& c) {
   if (c.stopped()) return;
   if (shape.size() < 2) return c.fail("its input " + shape_text(shape) + " has no matrices");
   if (!is_finite(c, 0)) return c.decline("its input is constant and not finite");
+  if (c.follows_from_infinity(c.value(0))) return c.decline("its input follows from a constant that is not finite");
   const std::int64_t rows = shape[shape.size() - 2], columns = shape.back();
   constexpr std::int64_t limit = std::int64_t{1} << 24;
   if (rows > limit / columns) return c.decline("its matrices are too large for a mask");
