@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # gpu.sh BENCH BUILD WORK: bench/gpu on the test backend: the bundle is complete, a dry run of the whole sequence in it, killed a few times, measures,
 # packs and writes its tables, a second one has nothing to do, and wrong use is one line. PyTorch's part is left out.
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "line $LINENO ends the test: $BASH_COMMAND"' ERR
 bench=$1 build=$2 work=$3
 rm -rf "$work"
 mkdir -p "$work"
@@ -43,7 +44,7 @@ for moment in 1 2.3 4; do
 done
 if [ -n "$(ls results)" ]; then cat results/results.tar.gz.* | tar -tz > killed.list; fi
 # A kill counts as a try, and after two a step is left out: not here, where kills are the test.
-find state/results -name '*.json' -exec grep -l '"unfinished": true' {} + | xargs -r rm
+find state/results -name '*.json' -exec grep -q '"unfinished": true' {} ';' -delete
 "$run" "${options[@]}" --minutes 5 > run.log 2>&1 || { cat run.log; exit 1; }
 expect run.log ' ([0-9]+) of \1 steps done, 0 of them failed; nothing is left$'
 number='[0-9.]+ \([0-9.]+\)'
