@@ -25,14 +25,88 @@ std::vector<std::int64_t> strides_of(const std::vector<std::int64_t>& extents, b
   return {c * h * w, h * w, w, 1};
 }
 
-/// Descriptors of one graph; it holds all of them, as later ones refer to earlier ones.
-class GraphBuilder {
+/// Descriptors of one graph of operations; it holds all of them, as later ones refer to earlier ones.
+class OperationGraph {
  public:
-  explicit GraphBuilder(const ConvolutionGraph& graph) : graph_(graph) {}
+  [[nodiscard]] const Descriptor& whole() const { return kept_[whole_]; }
+
+ protected:
+  Expected<std::size_t> keep(Descriptor descriptor) {
+    TASO_RETURN_IF_ERROR(descriptor.finalize());
+    kept_.push_back(std::move(descriptor));
+    return kept_.size() - 1;
+  }
+  [[nodiscard]] const Descriptor& kept(std::size_t index) const { return kept_[index]; }
+  Status add_operation(Descriptor descriptor) {
+    TASO_ASSIGN(const std::size_t index, keep(std::move(descriptor)));
+    operations_.push_back(index);
+    return {};
+  }
+  /// An operand of the graph, by its number.
+  Expected<std::size_t> tensor(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& strides,
+                               cudnnDataType_t type, std::int64_t number) {
+    return keep(described(extents, strides, type, number));
+  }
+  /// What only the graph knows.
+  Expected<std::size_t> intermediate(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& strides,
+                                     cudnnDataType_t type) {
+    const bool is_virtual = true;
+    Descriptor made = described(extents, strides, type, next_virtual_++);
+    made.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, is_virtual);
+    return keep(std::move(made));
+  }
+  /// y = mode(value), or mode(value, *other).
+  Status pointwise(cudnnPointwiseMode_t mode, std::size_t value, const std::size_t* other, std::size_t y) {
+    const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
+    Descriptor function(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    function.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode)
+        .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, compute);
+    TASO_ASSIGN(const std::size_t how, keep(std::move(function)));
+    Descriptor operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, kept_[how])
+        .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, kept_[value]);
+    if (other != nullptr) operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, kept_[*other]);
+    operation.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, kept_[y]);
+    return add_operation(std::move(operation));
+  }
+  /// Makes the graph of the operations that were added.
+  Status finish(const PlanningTarget& target) {
+    std::vector<cudnnBackendDescriptor_t> raw;
+    for (const std::size_t index : operations_) raw.push_back(kept_[index].get());
+    Descriptor all(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    all.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+            std::span<const cudnnBackendDescriptor_t>(raw));
+    if (target.handle != nullptr) all.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
+    TASO_ASSIGN(whole_, keep(std::move(all)));
+    return {};
+  }
+
+ private:
+  static Descriptor described(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& strides,
+                              cudnnDataType_t type, std::int64_t number) {
+    Descriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type)
+        .set(CUDNN_ATTR_TENSOR_DIMENSIONS, extents)
+        .set(CUDNN_ATTR_TENSOR_STRIDES, strides)
+        .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, number)
+        .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 16);
+    return tensor;
+  }
+
+  std::vector<Descriptor> kept_;
+  std::vector<std::size_t> operations_;
+  std::int64_t next_virtual_ = 100;
+  std::size_t whole_ = 0;
+};
+
+/// A convolution with what is computed of its result: residual, bias and activation.
+class ConvolutionBuilder final : public OperationGraph {
+ public:
+  explicit ConvolutionBuilder(const ConvolutionGraph& graph) : graph_(graph) {}
 
   Status build(const PlanningTarget& target) {
-    TASO_ASSIGN(const std::size_t x, tensor(graph_.x, ConvolutionOperand::x));
-    TASO_ASSIGN(const std::size_t w, tensor(graph_.w, ConvolutionOperand::w));
+    TASO_ASSIGN(const std::size_t x, operand(graph_.x, ConvolutionOperand::x));
+    TASO_ASSIGN(const std::size_t w, operand(graph_.w, ConvolutionOperand::w));
     remaining_ = (graph_.residual ? 1 : 0) + (graph_.bias ? 1 : 0) + (graph_.relu ? 1 : 0);
     TASO_ASSIGN(const std::size_t product, result());
     const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
@@ -48,93 +122,50 @@ class GraphBuilder {
         .set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, graph_.strides);
     TASO_ASSIGN(const std::size_t how, keep(std::move(convolution)));
     Descriptor operation(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
-    operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, kept_[x])
-        .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, kept_[w])
-        .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, kept_[product])
-        .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, kept_[how])
+    operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, kept(x))
+        .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, kept(w))
+        .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, kept(product))
+        .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, kept(how))
         .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_TYPE_FLOAT, one)
         .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_FLOAT, zero);
     TASO_RETURN_IF_ERROR(add_operation(std::move(operation)));
     // The order in which cuDNN's precompiled engines have these: residual, bias, activation.
     std::size_t value = product;
     if (graph_.residual) {
-      TASO_ASSIGN(const std::size_t residual, tensor(graph_.y, ConvolutionOperand::residual));
-      TASO_ASSIGN(value, pointwise(CUDNN_POINTWISE_ADD, value, &residual));
+      TASO_ASSIGN(const std::size_t residual, operand(graph_.y, ConvolutionOperand::residual));
+      TASO_ASSIGN(value, applied(CUDNN_POINTWISE_ADD, value, &residual));
     }
     if (graph_.bias) {
-      TASO_ASSIGN(const std::size_t bias, tensor({1, graph_.y[1], 1, 1}, ConvolutionOperand::bias));
-      TASO_ASSIGN(value, pointwise(CUDNN_POINTWISE_ADD, value, &bias));
+      TASO_ASSIGN(const std::size_t bias, operand({1, graph_.y[1], 1, 1}, ConvolutionOperand::bias));
+      TASO_ASSIGN(value, applied(CUDNN_POINTWISE_ADD, value, &bias));
     }
     if (graph_.relu) {
-      TASO_ASSIGN(value, pointwise(CUDNN_POINTWISE_RELU_FWD, value, nullptr));
+      TASO_ASSIGN(value, applied(CUDNN_POINTWISE_RELU_FWD, value, nullptr));
     }
-    std::vector<cudnnBackendDescriptor_t> raw;
-    for (const std::size_t index : operations_) raw.push_back(kept_[index].get());
-    Descriptor all(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    all.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-            std::span<const cudnnBackendDescriptor_t>(raw));
-    if (target.handle != nullptr) all.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
-    TASO_ASSIGN(whole_, keep(std::move(all)));
-    return {};
+    return finish(target);
   }
-  [[nodiscard]] const Descriptor& whole() const { return kept_[whole_]; }
 
  private:
-  Expected<std::size_t> keep(Descriptor descriptor) {
-    TASO_RETURN_IF_ERROR(descriptor.finalize());
-    kept_.push_back(std::move(descriptor));
-    return kept_.size() - 1;
-  }
-  Status add_operation(Descriptor descriptor) {
-    TASO_ASSIGN(const std::size_t index, keep(std::move(descriptor)));
-    operations_.push_back(index);
-    return {};
-  }
-  Expected<std::size_t> any_tensor(const std::vector<std::int64_t>& extents, cudnnDataType_t type, std::int64_t number,
-                                   bool is_virtual) {
-    Descriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-    tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type)
-        .set(CUDNN_ATTR_TENSOR_DIMENSIONS, extents)
-        .set(CUDNN_ATTR_TENSOR_STRIDES, strides_of(extents, graph_.channels_last))
-        .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, number)
-        .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 16);
-    if (is_virtual) tensor.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, is_virtual);
-    return keep(std::move(tensor));
-  }
-  Expected<std::size_t> tensor(const std::vector<std::int64_t>& extents, ConvolutionOperand number) {
-    return any_tensor(extents, graph_.type, static_cast<std::int64_t>(number), false);
+  Expected<std::size_t> operand(const std::vector<std::int64_t>& extents, ConvolutionOperand number) {
+    return tensor(extents, strides_of(extents, graph_.channels_last), graph_.type, static_cast<std::int64_t>(number));
   }
   /// What the next operation writes: y if it is the last, else a tensor in float that only the graph knows.
   Expected<std::size_t> result() {
-    if (remaining_-- == 0) return tensor(graph_.y, ConvolutionOperand::y);
-    return any_tensor(graph_.y, CUDNN_DATA_FLOAT, next_virtual_++, true);
+    if (remaining_-- == 0) return operand(graph_.y, ConvolutionOperand::y);
+    return intermediate(graph_.y, strides_of(graph_.y, graph_.channels_last), CUDNN_DATA_FLOAT);
   }
-  Expected<std::size_t> pointwise(cudnnPointwiseMode_t mode, std::size_t value, const std::size_t* other) {
-    const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
-    Descriptor function(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-    function.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode)
-        .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, compute);
-    TASO_ASSIGN(const std::size_t how, keep(std::move(function)));
+  Expected<std::size_t> applied(cudnnPointwiseMode_t mode, std::size_t value, const std::size_t* other) {
     TASO_ASSIGN(const std::size_t y, result());
-    Descriptor operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-    operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, kept_[how])
-        .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, kept_[value]);
-    if (other != nullptr) operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, kept_[*other]);
-    operation.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, kept_[y]);
-    TASO_RETURN_IF_ERROR(add_operation(std::move(operation)));
+    TASO_RETURN_IF_ERROR(pointwise(mode, value, other, y));
     return y;
   }
 
   const ConvolutionGraph& graph_;
-  std::vector<Descriptor> kept_;
-  std::vector<std::size_t> operations_;
   int remaining_ = 0;  ///< Operations behind the one whose result is asked for next.
-  std::int64_t next_virtual_ = 100;
-  std::size_t whole_ = 0;
 };
 
 /// The operations of attention, as the engines for it know them: the softmax is spelled out.
-class AttentionBuilder {
+class AttentionBuilder final : public OperationGraph {
  public:
   AttentionBuilder(const AttentionPlan& attention, cudnnDataType_t type) : attention_(attention), type_(type) {}
 
@@ -147,91 +178,51 @@ class AttentionBuilder {
     TASO_ASSIGN(const std::size_t second, operand(attention_.k, AttentionTensor::k));
     TASO_ASSIGN(const std::size_t values, operand(attention_.v, AttentionTensor::v));
     TASO_ASSIGN(const std::size_t y, operand(attention_.y, AttentionTensor::y));
-    TASO_ASSIGN(std::size_t value, intermediate(scores_, CUDNN_DATA_FLOAT));
+    TASO_ASSIGN(std::size_t value, row_major(scores_, CUDNN_DATA_FLOAT));
     TASO_RETURN_IF_ERROR(product(first, second, value));
     if (attention_.scale) {
       TASO_ASSIGN(const std::size_t scale, operand({0, {1, 1, 1, 1}, {1, 1, 1, 1}, 0}, AttentionTensor::scale));
-      TASO_ASSIGN(value, pointwise(attention_.divides ? CUDNN_POINTWISE_DIV : CUDNN_POINTWISE_MUL, value, &scale));
+      TASO_ASSIGN(value, applied(attention_.divides ? CUDNN_POINTWISE_DIV : CUDNN_POINTWISE_MUL, value, &scale));
     }
     if (attention_.mask) {
       TASO_ASSIGN(const std::size_t mask, operand(*attention_.mask, AttentionTensor::mask));
-      TASO_ASSIGN(value, pointwise(CUDNN_POINTWISE_ADD, value, &mask));
+      TASO_ASSIGN(value, applied(CUDNN_POINTWISE_ADD, value, &mask));
     }
     TASO_ASSIGN(const std::size_t largest, reduction(CUDNN_REDUCE_TENSOR_MAX, value, of_rows));
-    TASO_ASSIGN(value, pointwise(CUDNN_POINTWISE_SUB, value, &largest));
-    TASO_ASSIGN(value, pointwise(CUDNN_POINTWISE_EXP, value, nullptr));
+    TASO_ASSIGN(value, applied(CUDNN_POINTWISE_SUB, value, &largest));
+    TASO_ASSIGN(value, applied(CUDNN_POINTWISE_EXP, value, nullptr));
     TASO_ASSIGN(const std::size_t sum, reduction(CUDNN_REDUCE_TENSOR_ADD, value, of_rows));
-    TASO_ASSIGN(value, pointwise(CUDNN_POINTWISE_DIV, value, &sum, type_));
+    TASO_ASSIGN(value, applied(CUDNN_POINTWISE_DIV, value, &sum, type_));
     TASO_RETURN_IF_ERROR(product(value, values, y));
-    std::vector<cudnnBackendDescriptor_t> raw;
-    for (const std::size_t index : operations_) raw.push_back(kept_[index].get());
-    Descriptor all(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    all.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-            std::span<const cudnnBackendDescriptor_t>(raw));
-    if (target.handle != nullptr) all.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
-    TASO_ASSIGN(whole_, keep(std::move(all)));
-    return {};
+    return finish(target);
   }
-  [[nodiscard]] const Descriptor& whole() const { return kept_[whole_]; }
 
  private:
-  Expected<std::size_t> keep(Descriptor descriptor) {
-    TASO_RETURN_IF_ERROR(descriptor.finalize());
-    kept_.push_back(std::move(descriptor));
-    return kept_.size() - 1;
-  }
-  Status add_operation(Descriptor descriptor) {
-    TASO_ASSIGN(const std::size_t index, keep(std::move(descriptor)));
-    operations_.push_back(index);
-    return {};
-  }
-  Expected<std::size_t> tensor(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& strides,
-                               cudnnDataType_t type, std::int64_t number, bool is_virtual) {
-    Descriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-    tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type)
-        .set(CUDNN_ATTR_TENSOR_DIMENSIONS, extents)
-        .set(CUDNN_ATTR_TENSOR_STRIDES, strides)
-        .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, number)
-        .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 16);
-    if (is_virtual) tensor.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, is_virtual);
-    return keep(std::move(tensor));
-  }
   Expected<std::size_t> operand(const AttentionOperand& place, AttentionTensor number) {
     return tensor({place.extents.begin(), place.extents.end()}, {place.strides.begin(), place.strides.end()}, type_,
-                  static_cast<std::int64_t>(number), false);
+                  static_cast<std::int64_t>(number));
   }
-  /// What only the graph knows.
-  Expected<std::size_t> intermediate(const std::vector<std::int64_t>& extents, cudnnDataType_t type) {
+  Expected<std::size_t> row_major(const std::vector<std::int64_t>& extents, cudnnDataType_t type) {
     std::vector<std::int64_t> strides(extents.size(), 1);
     for (std::size_t axis = extents.size() - 1; axis-- > 0;) strides[axis] = strides[axis + 1] * extents[axis + 1];
-    return tensor(extents, strides, type, next_virtual_++, true);
+    return intermediate(extents, strides, type);
   }
   Status product(std::size_t a, std::size_t b, std::size_t y) {
     const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
-    Descriptor how(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
-    how.set(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, compute);
-    TASO_ASSIGN(const std::size_t kept, keep(std::move(how)));
+    Descriptor function(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+    function.set(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, compute);
+    TASO_ASSIGN(const std::size_t how, keep(std::move(function)));
     Descriptor operation(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
-    operation.set(CUDNN_ATTR_OPERATION_MATMUL_ADESC, kept_[a])
-        .set(CUDNN_ATTR_OPERATION_MATMUL_BDESC, kept_[b])
-        .set(CUDNN_ATTR_OPERATION_MATMUL_CDESC, kept_[y])
-        .set(CUDNN_ATTR_OPERATION_MATMUL_DESC, kept_[kept]);
+    operation.set(CUDNN_ATTR_OPERATION_MATMUL_ADESC, kept(a))
+        .set(CUDNN_ATTR_OPERATION_MATMUL_BDESC, kept(b))
+        .set(CUDNN_ATTR_OPERATION_MATMUL_CDESC, kept(y))
+        .set(CUDNN_ATTR_OPERATION_MATMUL_DESC, kept(how));
     return add_operation(std::move(operation));
   }
-  Expected<std::size_t> pointwise(cudnnPointwiseMode_t mode, std::size_t value, const std::size_t* other,
-                                  cudnnDataType_t type = CUDNN_DATA_FLOAT) {
-    const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
-    Descriptor function(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-    function.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode)
-        .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, compute);
-    TASO_ASSIGN(const std::size_t how, keep(std::move(function)));
-    TASO_ASSIGN(const std::size_t y, intermediate(scores_, type));
-    Descriptor operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-    operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, kept_[how])
-        .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, kept_[value]);
-    if (other != nullptr) operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, kept_[*other]);
-    operation.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, kept_[y]);
-    TASO_RETURN_IF_ERROR(add_operation(std::move(operation)));
+  Expected<std::size_t> applied(cudnnPointwiseMode_t mode, std::size_t value, const std::size_t* other,
+                                cudnnDataType_t type = CUDNN_DATA_FLOAT) {
+    TASO_ASSIGN(const std::size_t y, row_major(scores_, type));
+    TASO_RETURN_IF_ERROR(pointwise(mode, value, other, y));
     return y;
   }
   Expected<std::size_t> reduction(cudnnReduceTensorOp_t mode, std::size_t value,
@@ -241,11 +232,11 @@ class AttentionBuilder {
     function.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, mode)
         .set(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, compute);
     TASO_ASSIGN(const std::size_t how, keep(std::move(function)));
-    TASO_ASSIGN(const std::size_t y, intermediate(extents, CUDNN_DATA_FLOAT));
+    TASO_ASSIGN(const std::size_t y, row_major(extents, CUDNN_DATA_FLOAT));
     Descriptor operation(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
-    operation.set(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, kept_[value])
-        .set(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, kept_[y])
-        .set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, kept_[how]);
+    operation.set(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, kept(value))
+        .set(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, kept(y))
+        .set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, kept(how));
     TASO_RETURN_IF_ERROR(add_operation(std::move(operation)));
     return y;
   }
@@ -253,10 +244,6 @@ class AttentionBuilder {
   const AttentionPlan& attention_;
   cudnnDataType_t type_;
   std::vector<std::int64_t> scores_;  ///< Extents of q k'.
-  std::vector<Descriptor> kept_;
-  std::vector<std::size_t> operations_;
-  std::int64_t next_virtual_ = 100;
-  std::size_t whole_ = 0;
 };
 
 /// Properties of an engine that decide whether it may be used.
@@ -515,7 +502,7 @@ std::optional<EngineConfiguration> parse_configuration(std::string_view text) {
 Engines convolution_engines(const PlanningTarget& target, const ConvolutionGraph& graph, MathMode math,
                             const EngineLimits& limits) {
   Engines engines;
-  GraphBuilder builder(graph);
+  ConvolutionBuilder builder(graph);
   if (const Status built = builder.build(target); !built) {
     engines.last_error = built.error().message;
     return engines;
@@ -540,7 +527,7 @@ Engines attention_engines(const PlanningTarget& target, const AttentionPlan& att
 
 Expected<Engine> configured_engine(const PlanningTarget& target, const ConvolutionGraph& graph, MathMode math,
                                    std::size_t workspace_bytes, const EngineConfiguration& configuration) {
-  GraphBuilder builder(graph);
+  ConvolutionBuilder builder(graph);
   TASO_RETURN_IF_ERROR(builder.build(target));
   Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, builder.whole())
