@@ -42,7 +42,7 @@ class Searches {
     }
     if (options.progress != nullptr)
       common_.progress = [progress = options.progress](const SearchProgress& state) { progress->update(state); };
-    common_.applicable = options.applicable;
+    common_.applicable = search_filter(options);
   }
 
   /// Searches as the strategy says. All that is found, cheapest first, priced in the layouts that it will run in.

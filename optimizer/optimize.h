@@ -36,6 +36,10 @@ enum class Rounding : std::uint8_t {
 [[nodiscard]] std::vector<Substitution> allowed_rules(const std::vector<Substitution>& rules, Rounding rounding,
                                                       bool for_baseline);
 
+/// Whether `rounding` allows the search a rule only where no matched operator makes values in f16: sums that are
+/// regrouped may leave the range of f16 where those of the graph did not.
+[[nodiscard]] bool may_leave_f16(const Substitution& rule, Rounding rounding);
+
 /// What is optimized (--strategy): the four of Figure 2.12 of the TASO chapter. Layouts are those of the runtime's
 /// rule, or chosen, which is exact.
 enum class Strategy : std::uint8_t {
@@ -88,6 +92,10 @@ struct OptimizeOptions {
   std::function<Expected<std::optional<ReachedGraph>>(std::vector<ReachedGraph>)> choose_anew;
   std::vector<Substitution> rules_to_choose;  ///< Rules that it applies besides those of search and baseline.
 };
+
+/// The matches at which the search, one for plans included, may apply a rule that is allowed: those that
+/// options.applicable does not refuse, and where the rule cannot leave the range of f16 (may_leave_f16).
+[[nodiscard]] MatchFilter search_filter(const OptimizeOptions& options);
 
 /// One of the graphs that competed for being the result.
 struct Contender {

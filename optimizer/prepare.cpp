@@ -58,6 +58,23 @@ std::vector<Substitution> allowed_rules(const std::vector<Substitution>& rules, 
   return allowed;
 }
 
+bool may_leave_f16(const Substitution& rule, Rounding rounding) {
+  return rounding != Rounding::fast && rule.numeric_class != NumericClass::exact;
+}
+
+MatchFilter search_filter(const OptimizeOptions& options) {
+  return [rounding = options.rounding, applicable = options.applicable](const Graph& graph, const Substitution& rule,
+                                                                        const Match& match) {
+    if (applicable && !applicable(graph, rule, match)) return false;
+    if (!may_leave_f16(rule, rounding)) return true;
+    return std::none_of(match.nodes.begin(), match.nodes.end(), [&](NodeId id) {
+      const std::vector<TensorType>& outputs = graph.node(id).outputs;
+      return std::any_of(outputs.begin(), outputs.end(),
+                         [](const TensorType& type) { return type.element == ElementType::f16; });
+    });
+  };
+}
+
 OptimizeOptions::AtAllSizes at_all_sizes(const std::vector<RuleApplication>& applications,
                                          const OptimizeOptions& options) {
   return options.at_all_sizes ? options.at_all_sizes(applications) : OptimizeOptions::AtAllSizes::holds;

@@ -105,7 +105,7 @@ class Chooser {
     PlanSearchOptions options;
     options.stop = stop;
     options.writable = with.writable;
-    options.applicable = with.applicable;
+    options.applicable = search_filter(with);
     options.at_all_sizes = with.at_all_sizes;
     TASO_ASSIGN(PlanSearchResult found, search_plans(graphs_, index, prices, options));
     report().graphs = found.graphs;

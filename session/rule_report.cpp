@@ -77,6 +77,15 @@ std::string why_unused(const Substitution& rule, const OptimizeOptions& options)
   return "";
 }
 
+bool has_f16(const Graph& graph) {
+  const std::vector<NodeId> order = graph.topological_order();
+  return std::any_of(order.begin(), order.end(), [&](NodeId id) {
+    const std::vector<TensorType>& outputs = graph.node(id).outputs;
+    return std::any_of(outputs.begin(), outputs.end(),
+                       [](const TensorType& type) { return type.element == ElementType::f16; });
+  });
+}
+
 }  // namespace
 
 Expected<RuleReport> report_on_rule(const SessionOptions& options, const std::string& name, std::size_t most,
@@ -96,6 +105,7 @@ Expected<RuleReport> report_on_rule(const SessionOptions& options, const std::st
   report.model = options.model;
   report.rule = name;
   report.unused = why_unused(*rule, options.optimize);
+  report.not_in_f16 = has_f16(graph) && may_leave_f16(*rule, options.optimize.rounding);
   const ValueNames names(graph, model);
   RuleOccurrences found = find_occurrences(graph, *rule, registry, names);
   report.operators = found.operators;
@@ -129,6 +139,8 @@ std::string to_text(const RuleReport& report) {
   std::string text = fmt::format("{} {} in {} as imported; in the baseline, where the search starts, it {}\n",
                                  report.rule, matches(report.matches), report.model, matches(report.baseline_matches));
   if (!report.unused.empty()) text += fmt::format("it is not used in the search: {}\n", report.unused);
+  if (report.unused.empty() && report.not_in_f16)
+    text += "at values in f16, whose range it may leave, it is used with --fp fast only\n";
   for (const std::string& op : report.absent) text += fmt::format("the model has no {}\n", op);
   if (report.near_misses == 0) return text;
   text += report.near_misses > report.best.size()
@@ -147,6 +159,7 @@ std::string to_json(const RuleReport& report) {
                               {"matches", report.matches},
                               {"baseline_matches", report.baseline_matches},
                               {"unused", report.unused},
+                              {"not_in_f16", report.not_in_f16},
                               {"absent", report.absent},
                               {"near_misses", report.near_misses},
                               {"best", nlohmann::ordered_json::array()}};

@@ -24,6 +24,7 @@ struct RuleReport {
   std::size_t matches = 0;           ///< In the model as imported (normal form).
   std::size_t baseline_matches = 0;  ///< In the baseline, from which the search starts.
   std::string unused;                ///< Why neither baseline nor search may use the rule; empty if they may.
+  bool not_in_f16 = false;           ///< The model has values in f16, whose range the rule may leave (may_leave_f16).
   std::vector<std::string> absent;   ///< Operators of the source that the imported model does not have.
   std::size_t near_misses = 0;       ///< All of them; `best` has the first few.
   std::vector<RuleMiss> best;        ///< Those first where most operators of the source were found.

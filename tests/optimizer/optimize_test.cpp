@@ -249,6 +249,41 @@ TEST(AllowedRules, FollowTheirClass) {
   EXPECT_EQ(names(Rounding::exact, true), exact);
 }
 
+// Sums that are regrouped may leave the range of f16, in the operators that make it; bf16 has that of f32.
+TEST(SearchFilter, KeepsTheRangeOfF16) {
+  const auto refused = [](Rounding rounding, std::optional<NumericClass> numeric_class) {
+    Substitution rule;
+    rule.numeric_class = numeric_class;
+    OptimizeOptions options;
+    options.rounding = rounding;
+    const MatchFilter filter = search_filter(options);
+    std::string elements;
+    for (const char* element : {"f16", "bf16", "f32", "f64"}) {
+      const Graph graph = graph_of(std::string("input h f16[2]\ninput x ") + element + "[2]\noutput relu(x)\noutput h\n");
+      Match match;
+      match.nodes = {graph.outputs()[0].node};
+      if (!filter(graph, rule, match)) elements += std::string(element) + " ";
+    }
+    return elements;
+  };
+  EXPECT_EQ(refused(Rounding::reassoc, NumericClass::exact), "");
+  EXPECT_EQ(refused(Rounding::reassoc, NumericClass::reassociation), "f16 ");
+  EXPECT_EQ(refused(Rounding::reassoc, std::nullopt), "f16 ");
+  EXPECT_EQ(refused(Rounding::fast, NumericClass::distribution), "");
+}
+
+TEST(SearchFilter, AsksWhatIsApplicable) {
+  const Graph graph = graph_of("input x f32[2]\noutput relu(x)\n");
+  OptimizeOptions options;
+  options.rounding = Rounding::fast;
+  options.applicable = [](const Graph&, const Substitution& rule, const Match&) { return rule.name != "refused"; };
+  Substitution rule;
+  rule.name = "refused";
+  EXPECT_FALSE(search_filter(options)(graph, rule, {}));
+  rule.name = "allowed";
+  EXPECT_TRUE(search_filter(options)(graph, rule, {}));
+}
+
 TEST(RuntimeTargetTest, TimesGraphsAndKernels) {
   const Graph graph = graph_of("input x f32[4, 8]\nweight w f32[8, 2]\noutput relu(matmul(x, w))\n");
   RuntimeTarget target(library(), {.threads = 1, .counting = false, .cancelled = {}});

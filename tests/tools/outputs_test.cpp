@@ -101,6 +101,17 @@ void write_integer_model(const fs::path& path) {
   ASSERT_TRUE(saved) << saved.error().to_string();
 }
 
+/// A model of values in f16.
+void write_half_model(const fs::path& path) {
+  ModelBuilder model(17, "half");
+  model.add_input("x", {2, 8}, ElementType::f16);
+  model.add_node("Tanh", {"x"}, {"h"});
+  model.add_node("Relu", {"h"}, {"y"});
+  model.add_output("y", {2, 8}, ElementType::f16);
+  const Status saved = model.save(path.string());
+  ASSERT_TRUE(saved) << saved.error().to_string();
+}
+
 /// A model of any number of rows.
 void write_symbolic_model(const fs::path& path) {
   ModelBuilder model(17, "rows");
@@ -122,6 +133,7 @@ void make_files(const fs::path& folder) {
   write_model(folder / "e.onnx", "e.onnx.data");
   write_ill_typed_model(folder / "l.onnx");
   write_integer_model(folder / "f.onnx");
+  write_half_model(folder / "h.onnx");
   write_symbolic_model(folder / "y.onnx");
   write(folder / "r.rules", "rule relu_twice:\n  relu(relu(x)) => relu(x)\n");
   write(folder / "s.rules", "rule neg_twice:\n  neg(neg(x)) => x\n");
