@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# run.sh small|full PYTHON PROGRAMS WORK [compare.py option...]: builds the example models and gives them to compare.py; full
-# adds the models of TASO_MODELS_DIR (*.onnx, and *.skel.onnx with a materialize.py beside them). Exits 77 without PYTHON.
+# run.sh small|full|all PYTHON PROGRAMS WORK [compare.py option...]: builds example models and gives them to compare.py. small: every
+# example, small; full: those that launches.txt lists, and the models of TASO_MODELS_DIR (*.onnx, and *.skel.onnx with a materialize.py
+# beside them), those of more than 300 MB only where it lists them; all: all of these. Exits 77 without PYTHON.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 size=$1 python=$2 programs=$3 work=$4
@@ -12,6 +13,7 @@ if ! "$python" -c 'import numpy, onnx, onnxruntime' 2> /dev/null; then
 fi
 mkdir -p "$work/models"
 models=()
+listed() { [ "$size" != full ] || grep -q "^$1:" "$here/launches.txt"; }
 # Full models: those of moderate size.
 names=$("$programs/build-models" $([ "$size" = small ] && echo --list || echo --list-below 201))
 for model in $names; do
@@ -20,11 +22,12 @@ for model in $names; do
     file=$work/models/small_$model.onnx
     "$programs/build-models" "$model" "$file" --small
   else
+    listed "$model" || continue
     "$programs/build-models" "$model" "$file"
   fi
   models+=("$file")
 done
-if [ "$size" = full ] && [ -n "${TASO_MODELS_DIR:-}" ]; then
+if [ "$size" != small ] && [ -n "${TASO_MODELS_DIR:-}" ]; then
   mkdir -p "$work/more"
   while IFS= read -r file; do
     name=$(basename "$file" .onnx)
@@ -32,10 +35,9 @@ if [ "$size" = full ] && [ -n "${TASO_MODELS_DIR:-}" ]; then
       # Skeletons are filled with seeded weights once.
       out=$work/more/${name%.skel}.onnx
       if [ ! -f "$out" ]; then "$python" "$TASO_MODELS_DIR/materialize.py" "$file" "$out"; fi
-      models+=("$out")
-    else
-      models+=("$file")
+      file=$out
     fi
+    if listed "$(basename "$file" .onnx)" || [ "$(stat -c %s "$file")" -le 300000000 ]; then models+=("$file"); fi
   done < <(find "$TASO_MODELS_DIR" -name '*.onnx' | sort)
 fi
 exec "$python" "$here/compare.py" --programs "$programs" --work "$work" "$@" "${models[@]}"
