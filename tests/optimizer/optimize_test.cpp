@@ -259,7 +259,8 @@ TEST(SearchFilter, KeepsTheRangeOfF16) {
     const MatchFilter filter = search_filter(options);
     std::string elements;
     for (const char* element : {"f16", "bf16", "f32", "f64"}) {
-      const Graph graph = graph_of(std::string("input h f16[2]\ninput x ") + element + "[2]\noutput relu(x)\noutput h\n");
+      const Graph graph =
+          graph_of(std::string("input h f16[2]\ninput x ") + element + "[2]\noutput relu(x)\noutput h\n");
       Match match;
       match.nodes = {graph.outputs()[0].node};
       if (!filter(graph, rule, match)) elements += std::string(element) + " ";
