@@ -51,6 +51,7 @@ std::vector<KernelCandidate> candidates_for(std::string_view op, const OperatorR
   for (const Row& row : table())
     if (std::find(row.operators.begin(), row.operators.end(), op) != row.operators.end())
       for (const auto& [name, create] : row.kernels) candidates.push_back({name, create});
+  if (registry.defines(op)) candidates.push_back({"own definition", definition});
   return candidates;
 }
 

@@ -1,10 +1,11 @@
-// Element-wise operators of one and two operands. The output's axes are taken in memory order, axes along which all
-// operands advance regularly are merged, and the innermost merged axis is one call of a loop of cpu/loops.h.
+// Element-wise operators of one and two operands: the innermost axis of a walk (cpu/element_walk.h) is one call of a
+// loop of cpu/loops.h.
 #include <algorithm>
 #include <array>
-#include <numeric>
+#include <span>
 
 #include "operators/registry.h"
+#include "runtime/cpu/element_walk.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/loops.h"
 #include "runtime/cpu/parallel.h"
@@ -16,57 +17,11 @@ namespace {
 constexpr std::int64_t grain_elements = 16384;
 constexpr std::int64_t buffer_elements = 512;
 
-/// An operand's strides along the merged axes, outermost first.
-struct Walk {
-  std::vector<std::int64_t> extents;
-  std::vector<std::vector<std::int64_t>> strides;  ///< Per operand (inputs), per axis. The output is dense.
-};
-
-Walk merge_axes(const KernelRequest& request) {
-  const Operand& output = request.outputs[0];
-  const std::int64_t block = block_of(output.layout);
-  Shape shape = output.type.shape;
-  const std::vector<std::int64_t> out = strides_split(shape, output.layout, block);
-  std::vector<std::vector<std::int64_t>> in;
-  for (const Operand& operand : request.inputs) {
-    if (block_of(operand.layout) != 0) {
-      in.push_back(strides_split(operand.type.shape, operand.layout, block));
-    } else {
-      in.push_back(broadcast_strides(operand.type.shape, strides_of(operand), shape));
-      split_strides(in.back(), block);
-    }
-  }
-  split_channels(shape, block);
-  std::vector<std::size_t> axes;
-  for (std::size_t axis = 0; axis < out.size(); ++axis)
-    if (shape[axis] != 1) axes.push_back(axis);
-  std::stable_sort(axes.begin(), axes.end(), [&](std::size_t a, std::size_t b) { return out[a] > out[b]; });
-  Walk walk;
-  walk.strides.resize(in.size());
-  for (const std::size_t axis : axes) {
-    const std::int64_t extent = shape[axis];
-    bool merges = !walk.extents.empty();
-    for (std::size_t i = 0; i < in.size(); ++i) merges = merges && walk.strides[i].back() == in[i][axis] * extent;
-    if (merges) {
-      walk.extents.back() *= extent;
-      for (std::size_t i = 0; i < in.size(); ++i) walk.strides[i].back() = in[i][axis];
-    } else {
-      walk.extents.push_back(extent);
-      for (std::size_t i = 0; i < in.size(); ++i) walk.strides[i].push_back(in[i][axis]);
-    }
-  }
-  if (walk.extents.empty()) {
-    walk.extents.push_back(1);
-    for (auto& strides : walk.strides) strides.push_back(1);
-  }
-  return walk;
-}
-
 class Elementwise final : public Kernel {
  public:
   Elementwise(const KernelRequest& request, const UnaryEntry* unary, const BinaryEntry* binary, float p, float q)
       : Kernel(std::string("own elementwise ") + loops().instruction_set),
-        walk_(merge_axes(request)),
+        walk_(element_walk(request)),
         unary_(unary),
         binary_(binary),
         p_(p),
@@ -79,8 +34,7 @@ class Elementwise final : public Kernel {
       in[i] = reinterpret_cast<const float*>(arguments.inputs[i]);
     auto* y = reinterpret_cast<float*>(arguments.outputs[0]);
     const std::int64_t inner = walk_.extents.back();
-    std::int64_t rows = 1;
-    for (std::size_t axis = 0; axis + 1 < walk_.extents.size(); ++axis) rows *= walk_.extents[axis];
+    const std::int64_t rows = walk_.rows();
     if (rows == 1) {
       parallel_chunks(threads_, inner, grain_elements, [&](std::int64_t begin, std::int64_t end) {
         std::array<const float*, 2> from = in;
@@ -96,25 +50,11 @@ class Elementwise final : public Kernel {
 
  private:
   void some_rows(std::array<const float*, 2> in, float* y, std::int64_t begin, std::int64_t end) const {
-    const std::size_t outer = walk_.extents.size() - 1;
-    const std::int64_t inner = walk_.extents.back();
-    std::vector<std::int64_t> index(outer);
-    for (std::int64_t rest = begin, axis = static_cast<std::int64_t>(outer); axis-- > 0;) {
-      const auto a = static_cast<std::size_t>(axis);
-      index[a] = rest % walk_.extents[a];
-      rest /= walk_.extents[a];
-      for (std::size_t i = 0; i < walk_.strides.size(); ++i) in[i] += index[a] * walk_.strides[i][a];
-    }
-    for (std::int64_t r = begin; r < end; ++r) {
-      row(in, y + r * inner, inner);
-      for (std::size_t axis = outer; axis-- > 0;) {
-        const bool carry = ++index[axis] == walk_.extents[axis];
-        for (std::size_t i = 0; i < walk_.strides.size(); ++i)
-          in[i] += walk_.strides[i][axis] * (carry ? 1 - walk_.extents[axis] : 1);
-        if (!carry) break;
-        index[axis] = 0;
-      }
-    }
+    for_rows(walk_, begin, end, [&](std::span<const std::int64_t> offsets, std::int64_t r) {
+      std::array<const float*, 2> from = in;
+      for (std::size_t i = 0; i < offsets.size(); ++i) from[i] += offsets[i];
+      row(from, y + r * walk_.extents.back(), walk_.extents.back());
+    });
   }
 
   /// One run along the innermost axis.
@@ -142,7 +82,7 @@ class Elementwise final : public Kernel {
     for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * stride];
   }
 
-  Walk walk_;
+  ElementWalk walk_;
   const UnaryEntry* unary_;
   const BinaryEntry* binary_;
   float p_, q_;
@@ -187,15 +127,8 @@ std::string loop_of(const KernelRequest& request, const OperatorRegistry& regist
 
 KernelOffer elementwise(const KernelRequest& request, const OperatorRegistry& registry) {
   if (!is_all_floats(request)) return decline("only f32");
-  if (request.outputs.size() != 1 || request.inputs.empty() || request.inputs.size() > 2)
-    return decline("one output and one or two inputs are needed");
-  for (const Operand& input : request.inputs)
-    if (!is_broadcastable(input.type.shape, request.outputs[0].type.shape))
-      return decline("an input does not broadcast to the output");
-  for (const Operand& input : request.inputs)
-    if (block_of(input.layout) != 0 &&
-        (input.layout != request.outputs[0].layout || input.type.shape != request.outputs[0].type.shape))
-      return decline("blocks of channels of another shape than the output's");
+  if (request.inputs.empty() || request.inputs.size() > 2) return decline("one or two inputs are needed");
+  if (std::string reason = no_element_walk(request); !reason.empty()) return decline(std::move(reason));
   const std::string loop = loop_of(request, registry);
   if (request.inputs.size() == 2) {
     const BinaryEntry* entry = find_binary(loop);

@@ -18,6 +18,8 @@ namespace taso::cpu {
 [[nodiscard]] KernelOffer layer_norm(const KernelRequest& request, const OperatorRegistry& registry);
 [[nodiscard]] KernelOffer batch_norm(const KernelRequest& request, const OperatorRegistry& registry);
 [[nodiscard]] KernelOffer lrn(const KernelRequest& request, const OperatorRegistry& registry);
+/// Any operator that a specification defines, from its definition; row-major, or element-wise in any layout.
+[[nodiscard]] KernelOffer definition(const KernelRequest& request, const OperatorRegistry& registry);
 /// Outputs without elements: nothing to compute, whatever the operator.
 [[nodiscard]] KernelOffer empty_outputs(const KernelRequest& request, const OperatorRegistry& registry);
 

@@ -35,9 +35,16 @@ struct LoopTable {
 
   float (*sum)(const float* x, std::int64_t count);
   float (*maximum)(const float* x, std::int64_t count);  ///< -inf for none.
+  /// The largest and the smallest of at least one; NaN if one is.
+  float (*greatest)(const float* x, std::int64_t count);
+  float (*least)(const float* x, std::int64_t count);
+  float (*dot)(const float* a, const float* b, std::int64_t count);
   /// y[i] += x[i], y[i] = max(y[i], x[i]), y[i] *= factor, y[i] = x[i] * a + b, y[i] = x[i] * a[i] + b[i].
   void (*accumulate)(const float* x, float* y, std::int64_t count);
   void (*accumulate_maximum)(const float* x, float* y, std::int64_t count);
+  /// y[i] += a[i] * b[i], y[i] += x[i] * factor.
+  void (*accumulate_products)(const float* a, const float* b, float* y, std::int64_t count);
+  void (*accumulate_scaled)(const float* x, float* y, std::int64_t count, float factor);
   void (*scale)(float* y, std::int64_t count, float factor);
   void (*affine)(const float* x, float* y, std::int64_t count, float a, float b);
   void (*affine_rows)(const float* x, const float* a, const float* b, float* y, std::int64_t count);

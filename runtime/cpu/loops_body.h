@@ -230,6 +230,13 @@ struct Sub {
 struct Maximum {
   static float apply(float a, float b) { return a > b ? a : b; }
 };
+/// The larger and the smaller one; NaN if one is.
+struct Greater {
+  static float apply(float a, float b) { return a > b || a != a ? a : b; }
+};
+struct Less {
+  static float apply(float a, float b) { return a < b || a != a ? a : b; }
+};
 struct Mul {
   static float apply(float a, float b) { return a * b; }
 };
@@ -313,6 +320,8 @@ constexpr BinaryEntry binary_entries[] = {
     {"div", both<Div>, second_scalar<Div>, first_scalar<Div>},
     {"pow", power_both, power_second_scalar, power_first_scalar},
     {"maximum", both<Maximum>, second_scalar<Maximum>, first_scalar<Maximum>},
+    {"max", both<Greater>, second_scalar<Greater>, first_scalar<Greater>},
+    {"min", both<Less>, second_scalar<Less>, first_scalar<Less>},
 };
 
 float sum(const float* x, Count count) {
@@ -329,6 +338,35 @@ float maximum(const float* x, Count count) {
   return result;
 }
 
+float greatest(const float* x, Count count) {
+  float result = -HUGE_VALF;
+  int32_t unordered = 0;
+#pragma omp simd reduction(max : result) reduction(| : unordered)
+  for (Count i = 0; i < count; ++i) {
+    result = x[i] > result ? x[i] : result;
+    unordered |= static_cast<int32_t>(x[i] != x[i]);
+  }
+  return unordered != 0 ? NAN : result;
+}
+
+float least(const float* x, Count count) {
+  float result = HUGE_VALF;
+  int32_t unordered = 0;
+#pragma omp simd reduction(min : result) reduction(| : unordered)
+  for (Count i = 0; i < count; ++i) {
+    result = x[i] < result ? x[i] : result;
+    unordered |= static_cast<int32_t>(x[i] != x[i]);
+  }
+  return unordered != 0 ? NAN : result;
+}
+
+float dot(const float* a, const float* b, Count count) {
+  float total = 0;
+#pragma omp simd reduction(+ : total)
+  for (Count i = 0; i < count; ++i) total += a[i] * b[i];
+  return total;
+}
+
 void accumulate(const float* x, float* y, Count count) {
 #pragma omp simd
   for (Count i = 0; i < count; ++i) y[i] += x[i];
@@ -337,6 +375,16 @@ void accumulate(const float* x, float* y, Count count) {
 void accumulate_maximum(const float* x, float* y, Count count) {
 #pragma omp simd
   for (Count i = 0; i < count; ++i) y[i] = x[i] > y[i] ? x[i] : y[i];
+}
+
+void accumulate_products(const float* a, const float* b, float* y, Count count) {
+#pragma omp simd
+  for (Count i = 0; i < count; ++i) y[i] += a[i] * b[i];
+}
+
+void accumulate_scaled(const float* x, float* y, Count count, float factor) {
+#pragma omp simd
+  for (Count i = 0; i < count; ++i) y[i] += x[i] * factor;
 }
 
 void scale(float* y, Count count, float factor) {
@@ -431,8 +479,13 @@ const LoopTable* TASO_LOOPS_NAME() {
                                       sizeof binary_entries / sizeof binary_entries[0],
                                       sum,
                                       maximum,
+                                      greatest,
+                                      least,
+                                      dot,
                                       accumulate,
                                       accumulate_maximum,
+                                      accumulate_products,
+                                      accumulate_scaled,
                                       scale,
                                       affine,
                                       affine_rows,

@@ -1,0 +1,727 @@
+#include "runtime/cpu/block_evaluator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+namespace taso::cpu {
+namespace {
+
+using Kind = LoweredNode::Kind;
+using Reduction = LoweredNode::Reduction;
+
+// Of estimates: what an element costs beside an addition of elements that lie together.
+constexpr double load_work = 0.3;     // of one that lies beside its neighbour
+constexpr double gather_work = 3;     // of one that does not
+constexpr double call_work = 6;       // of a function
+constexpr double dispatch_work = 40;  // of a loop, whatever its length
+
+/// Sums of so many elements are added up by themselves before they go into the total: rounding grows more slowly.
+constexpr int sums_at_once = 64;
+
+/// An element of a block in which one stands for all.
+float element(const float* data, bool uniform, std::int64_t at) { return data[uniform ? 0 : at]; }
+
+const BinaryEntry* of_set(bool maximum) { return find_binary(maximum ? "max" : "min"); }
+
+/// Of no elements.
+double neutral(const LoweredNode& reduction) {
+  switch (reduction.reduction) {
+    case Reduction::sum:
+      return 0;
+    case Reduction::product:
+      return 1;
+    case Reduction::maximum:
+      return -std::numeric_limits<double>::infinity();
+    case Reduction::minimum:
+      return std::numeric_limits<double>::infinity();
+  }
+  return 0;
+}
+
+double combine(Reduction reduction, double a, double b) {
+  switch (reduction) {
+    case Reduction::sum:
+      return a + b;
+    case Reduction::product:
+      return a * b;
+    case Reduction::maximum:
+      return a > b || std::isnan(a) ? a : b;
+    case Reduction::minimum:
+      return a < b || std::isnan(a) ? a : b;
+  }
+  return 0;
+}
+
+}  // namespace
+
+// ---- How a stage is computed.
+
+StagePlan::StagePlan(const LoweredStage& stage) : stage_(&stage) {
+  coefficients_.assign(stage.extents.size() * stage.forms.size(), 0);
+  for (std::size_t variable = 0; variable < stage.extents.size(); ++variable)
+    for (const auto& [form, coefficient] : stage.steps[variable])
+      coefficients_[variable * stage.forms.size() + form] = coefficient;
+  for (const LoweredNode& node : stage.nodes) {
+    Operation operation;
+    switch (node.kind) {
+      case Kind::negate:
+        operation.unary = find_unary("neg");
+        break;
+      case Kind::add:
+        operation.binary = find_binary("add");
+        break;
+      case Kind::subtract:
+        operation.binary = find_binary("sub");
+        break;
+      case Kind::multiply:
+        operation.binary = find_binary("mul");
+        break;
+      case Kind::divide:
+        operation.binary = find_binary("div");
+        break;
+      case Kind::maximum:
+      case Kind::minimum:
+        operation.binary = of_set(node.kind == Kind::maximum);
+        break;
+      case Kind::call:
+        if (node.operands.size() == 1)
+          operation.unary = find_unary(node.function->name);
+        else
+          operation.binary = find_binary(node.function->name);
+        break;
+      case Kind::number:
+      case Kind::read:
+      case Kind::valid:
+      case Kind::slot:
+      case Kind::bind:
+      case Kind::infinity:
+      case Kind::conditional:
+      case Kind::test:
+      case Kind::all_of:
+      case Kind::any_of:
+      case Kind::none_of:
+      case Kind::reduce:
+        break;
+    }
+    operations_.push_back(operation);
+  }
+  if (stage.empty) return;
+  find_same();
+  for (std::size_t id = 0; id < stage.nodes.size(); ++id)
+    if (stage.nodes[id].kind == Kind::reduce) operations_[id].along = best_loop(stage.nodes[id]);
+  registers_ = depth(stage.root) + 1;
+  choose_run();
+}
+
+void StagePlan::find_same() {
+  for (std::uint32_t id = 0; id < stage_->nodes.size(); ++id) {
+    std::uint32_t first = 0;
+    while (first < id && !are_same(first, id)) ++first;
+    same_.push_back(first == id ? id : same_[first]);
+  }
+}
+
+bool StagePlan::are_same(std::uint32_t a, std::uint32_t b) const {
+  const LoweredNode &x = stage_->nodes[a], &y = stage_->nodes[b];
+  if (a == b) return true;
+  if (x.kind != y.kind || x.operands.size() != y.operands.size()) return false;
+  switch (x.kind) {
+    case Kind::number:
+      if (x.number != y.number) return false;
+      break;
+    case Kind::read: {
+      const LoweredAccess &left = stage_->accesses[x.access], &right = stage_->accesses[y.access];
+      const bool plain = left.guards.empty() && left.indirect.empty() && right.guards.empty() && right.indirect.empty();
+      if (x.access != y.access &&
+          !(plain && left.buffer == right.buffer && stage_->forms[left.offset] == stage_->forms[right.offset]))
+        return false;
+      break;
+    }
+    case Kind::slot:
+      if (x.slot != y.slot) return false;
+      break;
+    case Kind::call:
+      if (x.function != y.function) return false;
+      break;
+    case Kind::add:
+    case Kind::subtract:
+    case Kind::multiply:
+    case Kind::divide:
+    case Kind::negate:
+    case Kind::maximum:
+    case Kind::minimum:
+      break;
+    case Kind::valid:
+    case Kind::bind:
+    case Kind::infinity:
+    case Kind::conditional:
+    case Kind::test:
+    case Kind::all_of:
+    case Kind::any_of:
+    case Kind::none_of:
+    case Kind::reduce:
+      return false;
+  }
+  for (std::size_t i = 0; i < x.operands.size(); ++i)
+    if (!are_same(x.operands[i], y.operands[i])) return false;
+  return true;
+}
+
+void StagePlan::choose_run() {
+  work_ = estimate(stage_->root, std::nullopt) + dispatch_work;
+  for (const std::uint32_t variable : stage_->outer) {
+    const double written = coefficient(stage_->write, variable) == 1 ? load_work : gather_work;
+    const auto length = static_cast<double>(std::min(stage_->extents[variable], block_elements));
+    const double work = estimate(stage_->root, variable) + written + dispatch_work / length;
+    // Of equal ones the innermost.
+    if (work > work_ || (work == work_ && !run_)) continue;
+    work_ = work;
+    run_ = variable;
+  }
+}
+
+double StagePlan::estimate_access(const LoweredAccess& access, std::optional<std::uint32_t> along) const {
+  double work = static_cast<double>(access.indirect.size()) * gather_work;
+  const std::int64_t stride = along ? coefficient(access.offset, *along) : 0;
+  return work + (stride == 0 ? 0 : stride == 1 ? load_work : gather_work);
+}
+
+double StagePlan::estimate(std::uint32_t id, std::optional<std::uint32_t> along) const {
+  const LoweredNode& node = stage_->nodes[id];
+  const double loop =
+      along ? dispatch_work / static_cast<double>(std::min(stage_->extents[*along], block_elements)) : dispatch_work;
+  const auto operands = [&] {
+    double work = 0;
+    for (const std::uint32_t operand : node.operands) work += estimate(operand, along);
+    return work;
+  };
+  switch (node.kind) {
+    case Kind::read:
+      return operands() + estimate_access(stage_->accesses[node.access], along) + loop / 2;
+    case Kind::number:
+    case Kind::slot:
+    case Kind::infinity:
+    case Kind::test:
+    case Kind::all_of:
+    case Kind::any_of:
+    case Kind::none_of:
+      return loop / 4;
+    case Kind::valid:
+    case Kind::bind:
+    case Kind::add:
+    case Kind::subtract:
+    case Kind::multiply:
+    case Kind::divide:
+    case Kind::negate:
+    case Kind::maximum:
+    case Kind::minimum:
+      return operands() + 1 + loop;
+    case Kind::call:
+      return operands() + call_work + loop;
+    case Kind::conditional:
+      return operands() + 1 + loop;
+    case Kind::reduce: {
+      double iterations = 1;
+      for (const std::uint32_t variable : node.loops) iterations *= static_cast<double>(stage_->extents[variable]);
+      const auto inner = along ? along : operations_[id].along;
+      const double body = estimate(node.operands[0], inner) + 1;
+      return iterations * (inner ? body + (along ? loop : 0) : body + dispatch_work) + loop;
+    }
+  }
+  return 0;
+}
+
+std::optional<std::uint32_t> StagePlan::best_loop(const LoweredNode& reduction) const {
+  std::optional<std::uint32_t> best;
+  double least = 0;
+  for (const std::uint32_t variable : reduction.loops) {
+    const double work = estimate(reduction.operands[0], variable);
+    if (best && work > least) continue;
+    best = variable;
+    least = work;
+  }
+  return best;
+}
+
+std::size_t StagePlan::depth(std::uint32_t id) const {
+  const LoweredNode& node = stage_->nodes[id];
+  std::size_t deepest = 0;
+  for (std::size_t i = 0; i < node.operands.size(); ++i) {
+    // The first operand of an operation takes the place of the result; what may be copied into it does not.
+    const bool in_place = i == 0 && node.kind != Kind::read && node.kind != Kind::conditional;
+    const std::size_t before = node.kind == Kind::reduce ? 2 : in_place || node.kind == Kind::bind ? 0 : 1;
+    deepest = std::max(deepest, before + depth(node.operands[i]));
+  }
+  return std::max<std::size_t>(deepest, 1);
+}
+
+// ---- Elements.
+
+BlockEvaluator::BlockEvaluator(const StagePlan& plan, const std::vector<BlockBuffer>& buffers)
+    : plan_(&plan), buffers_(&buffers), registers_(plan.registers()), slots_(plan.stage().slots) {
+  values_.reserve(plan.stage().forms.size());
+  for (const Affine& form : plan.stage().forms) values_.push_back(form.base);
+}
+
+void BlockEvaluator::step(std::uint32_t variable, std::int64_t count) {
+  for (const auto& [form, coefficient] : plan_->stage().steps[variable]) values_[form] += coefficient * count;
+}
+
+void BlockEvaluator::compute(std::int64_t count, float* elements) {
+  along_ = plan_->run();
+  // Where elements are computed alone, blocks of reductions need more room than there is for the result.
+  target_ = along_ ? elements : registers_[0].data();
+  begin_ = 0;
+  count_ = count;
+  const Block result = value(plan_->stage().root, 0);
+  if (result.uniform || result.data != elements) keep(result, count, elements);
+}
+
+BlockEvaluator::Block BlockEvaluator::number(std::size_t depth, float value) {
+  reg(depth)[0] = value;
+  return {reg(depth), true};
+}
+
+BlockEvaluator::Block BlockEvaluator::value(std::uint32_t id, std::size_t depth) {
+  const LoweredNode& node = plan_->stage().nodes[id];
+  const StagePlan::Operation& operation = plan_->operations_[id];
+  switch (node.kind) {
+    case Kind::number:
+      return number(depth, static_cast<float>(node.number));
+    case Kind::infinity:
+      return number(depth, std::copysign(std::numeric_limits<float>::infinity(), static_cast<float>(node.number)));
+    case Kind::read:
+      return read(node, depth);
+    case Kind::valid:
+      return valid(plan_->stage().accesses[node.access], depth);
+    case Kind::slot: {
+      const Slot& slot = slots_[node.slot];
+      return {slot.elements.data() + (slot.uniform ? 0 : begin_ - slot.begin), slot.uniform};
+    }
+    case Kind::bind:
+      return bind(node, depth);
+    case Kind::negate:
+      return unary(node, operation, depth);
+    case Kind::add:
+    case Kind::subtract:
+    case Kind::multiply:
+    case Kind::divide:
+      return binary(node, operation, depth);
+    case Kind::maximum:
+    case Kind::minimum: {
+      Block best = value(node.operands[0], depth);
+      for (std::size_t i = 1; i < node.operands.size(); ++i)
+        best = combined(operation, depth, best, value(node.operands[i], depth + 1));
+      return best;
+    }
+    case Kind::call:
+      return node.operands.size() == 1 ? unary(node, operation, depth) : binary(node, operation, depth);
+    case Kind::conditional:
+      return conditional(node, depth);
+    case Kind::reduce:
+      return !along_ && operation.along ? reduce_block(node, *operation.along, depth) : reduce_elements(node, depth);
+    case Kind::test:
+    case Kind::all_of:
+    case Kind::any_of:
+    case Kind::none_of:
+      break;
+  }
+  TASO_CHECK(false, "a condition where a value is needed");
+  return {};
+}
+
+BlockEvaluator::Block BlockEvaluator::unary(const LoweredNode& node, const StagePlan::Operation& operation,
+                                            std::size_t depth) {
+  const Block x = value(node.operands[0], depth);
+  float* const y = reg(depth);
+  const std::int64_t count = x.uniform ? 1 : count_;
+  if (operation.unary != nullptr)
+    operation.unary->loop(x.data, y, count, 0, 0);
+  else
+    for (std::int64_t i = 0; i < count; ++i)
+      y[i] = static_cast<float>(node.function->real(static_cast<double>(x.data[i])));
+  return {y, x.uniform};
+}
+
+std::pair<BlockEvaluator::Block, BlockEvaluator::Block> BlockEvaluator::operands(const LoweredNode& node,
+                                                                                 std::size_t depth) {
+  const Block first = value(node.operands[0], depth);
+  if (plan_->same_[node.operands[0]] == plan_->same_[node.operands[1]]) return {first, first};
+  return {first, value(node.operands[1], depth + 1)};
+}
+
+BlockEvaluator::Block BlockEvaluator::binary(const LoweredNode& node, const StagePlan::Operation& operation,
+                                             std::size_t depth) {
+  const auto [a, b] = operands(node, depth);
+  if (operation.binary != nullptr) return combined(operation, depth, a, b);
+  float* const y = reg(depth);
+  const bool uniform = a.uniform && b.uniform;
+  for (std::int64_t i = 0; i < (uniform ? 1 : count_); ++i)
+    y[i] = static_cast<float>(node.function->real2(static_cast<double>(element(a.data, a.uniform, i)),
+                                                   static_cast<double>(element(b.data, b.uniform, i))));
+  return {y, uniform};
+}
+
+BlockEvaluator::Block BlockEvaluator::combined(const StagePlan::Operation& operation, std::size_t depth, Block a,
+                                               Block b) {
+  float* const y = reg(depth);
+  if (a.uniform && b.uniform)
+    operation.binary->both(a.data, b.data, y, 1);
+  else if (b.uniform)
+    operation.binary->second_scalar(a.data, b.data, y, count_);
+  else if (a.uniform)
+    operation.binary->first_scalar(a.data, b.data, y, count_);
+  else
+    operation.binary->both(a.data, b.data, y, count_);
+  return {y, a.uniform && b.uniform};
+}
+
+// ---- Reads.
+
+std::optional<std::int64_t> BlockEvaluator::index_at(const LoweredAccess::Indirect& indirect, std::int64_t position) {
+  const BlockBuffer& buffer = (*buffers_)[indirect.buffer];
+  const std::int64_t at = (values_[indirect.form] + position * along(indirect.form)) * buffer.stride;
+  const std::int64_t index = buffer.wide ? static_cast<const std::int64_t*>(buffer.data)[at]
+                                         : static_cast<const std::int32_t*>(buffer.data)[at];
+  if (index < -indirect.extent || index >= indirect.extent) {
+    if (status_)
+      status_ = bad_input("index " + std::to_string(index) + " is outside [" + std::to_string(-indirect.extent) + ", " +
+                          std::to_string(indirect.extent) + ")");
+    return std::nullopt;
+  }
+  return (index < 0 ? index + indirect.extent : index) - indirect.offset;
+}
+
+BlockEvaluator::Interval BlockEvaluator::guarded(const LoweredAccess& access) const {
+  Interval inside{0, count_};
+  for (const LoweredAccess::Guard& guard : access.guards) {
+    // 0 <= at + coefficient * i < extent
+    const std::int64_t at = values_[guard.form], coefficient = along(guard.form);
+    if (coefficient == 0) {
+      if (at < 0 || at >= guard.extent) return {};
+    } else if (coefficient > 0) {
+      if (guard.extent <= at) return {};
+      if (at < 0) inside.begin = std::max(inside.begin, (-at + coefficient - 1) / coefficient);
+      inside.end = std::min(inside.end, (guard.extent - at + coefficient - 1) / coefficient);
+    } else {
+      if (at < 0) return {};
+      if (at >= guard.extent) inside.begin = std::max(inside.begin, (at - guard.extent) / -coefficient + 1);
+      inside.end = std::min(inside.end, at / -coefficient + 1);
+    }
+  }
+  return inside.begin < inside.end ? inside : Interval{};
+}
+
+bool BlockEvaluator::indices_leave(const LoweredAccess& access, std::int64_t position) {
+  return std::any_of(access.indirect.begin(), access.indirect.end(), [&](const LoweredAccess::Indirect& indirect) {
+    if (!indirect.may_leave()) return false;
+    // One that is an error is found where the element is loaded.
+    const std::optional<std::int64_t> at = index_at(indirect, position);
+    return at && (*at < 0 || *at >= indirect.size);
+  });
+}
+
+BlockEvaluator::Intervals BlockEvaluator::inside(const LoweredAccess& access) {
+  const Interval whole = guarded(access);
+  if (whole.begin == whole.end) return {};
+  const bool leaves = std::any_of(access.indirect.begin(), access.indirect.end(),
+                                  [](const LoweredAccess::Indirect& indirect) { return indirect.may_leave(); });
+  if (!leaves) return {whole};
+  Intervals parts;
+  for (std::int64_t i = whole.begin; i < whole.end; ++i) {
+    if (indices_leave(access, i)) continue;
+    if (!parts.empty() && parts.back().end == i)
+      parts.back().end = i + 1;
+    else
+      parts.push_back({i, i + 1});
+  }
+  return parts;
+}
+
+template <class Body>
+void BlockEvaluator::within(Interval part, const Body& body) {
+  const std::int64_t count = count_;
+  if (along_) step(*along_, part.begin);
+  begin_ += part.begin;
+  count_ = part.end - part.begin;
+  body();
+  count_ = count;
+  begin_ -= part.begin;
+  if (along_) step(*along_, -part.begin);
+}
+
+void BlockEvaluator::copy_of(std::uint32_t id, Interval part, float* elements, std::size_t depth) {
+  if (part.begin >= part.end) return;
+  within(part, [&] { keep(value(id, depth), count_, elements + part.begin); });
+}
+
+void BlockEvaluator::keep(Block block, std::int64_t count, float* elements) {
+  if (block.uniform)
+    std::fill_n(elements, count, *block.data);
+  else
+    std::copy_n(block.data, count, elements);
+}
+
+BlockEvaluator::Block BlockEvaluator::read(const LoweredNode& node, std::size_t depth) {
+  const LoweredAccess& access = plan_->stage().accesses[node.access];
+  if (node.operands.empty()) return load(access, {0, count_}, depth);
+  const Intervals parts = inside(access);
+  if (parts.empty()) return value(node.operands[0], depth);
+  if (parts[0].begin == 0 && parts[0].end == count_) return load(access, parts[0], depth);
+  float* const y = reg(depth);
+  std::int64_t done = 0;
+  for (const Interval part : parts) {
+    copy_of(node.operands[0], {done, part.begin}, y, depth + 1);
+    keep(load(access, part, depth + 1), part.end - part.begin, y + part.begin);
+    done = part.end;
+  }
+  copy_of(node.operands[0], {done, count_}, y, depth + 1);
+  return {y, false};
+}
+
+BlockEvaluator::Block BlockEvaluator::load(const LoweredAccess& access, Interval part, std::size_t depth) {
+  const BlockBuffer& buffer = (*buffers_)[access.buffer];
+  const std::int64_t along_run = along(access.offset), stride = along_run * buffer.stride;
+  const float* const from =
+      static_cast<const float*>(buffer.data) + (values_[access.offset] + part.begin * along_run) * buffer.stride;
+  const std::int64_t count = part.end - part.begin;
+  float* const y = reg(depth);
+  if (access.indirect.empty()) {
+    if (stride == 0) return {from, true};
+    if (stride == 1) return {from, false};
+    for (std::int64_t i = 0; i < count; ++i) y[i] = from[i * stride];
+    return {y, false};
+  }
+  const bool uniform =
+      stride == 0 && std::all_of(access.indirect.begin(), access.indirect.end(),
+                                 [&](const LoweredAccess::Indirect& index) { return along(index.form) == 0; });
+  for (std::int64_t i = 0; i < (uniform ? 1 : count); ++i) {
+    std::optional<std::int64_t> offset = i * stride;
+    for (const LoweredAccess::Indirect& indirect : access.indirect) {
+      const std::optional<std::int64_t> at = index_at(indirect, part.begin + i);
+      if (offset && at)
+        *offset += *at * indirect.stride * buffer.stride;
+      else
+        offset.reset();
+    }
+    y[i] = offset ? from[*offset] : 0;
+  }
+  return {y, uniform};
+}
+
+BlockEvaluator::Block BlockEvaluator::valid(const LoweredAccess& access, std::size_t depth) {
+  const Intervals parts = inside(access);
+  if (parts.empty()) return number(depth, 0);
+  if (parts[0].begin == 0 && parts[0].end == count_) return number(depth, 1);
+  float* const y = reg(depth);
+  std::fill_n(y, count_, 0.0F);
+  for (const Interval part : parts) std::fill(y + part.begin, y + part.end, 1.0F);
+  return {y, false};
+}
+
+// ---- Conditions and names.
+
+bool BlockEvaluator::test(std::uint32_t id, std::int64_t position) const {
+  const LoweredNode& node = plan_->stage().nodes[id];
+  if (node.kind == Kind::test) {
+    const std::int64_t form = values_[node.access] + position * along(node.access);
+    switch (node.comparison) {
+      case LoweredNode::Comparison::equal:
+        return form == 0;
+      case LoweredNode::Comparison::not_equal:
+        return form != 0;
+      case LoweredNode::Comparison::less:
+        return form < 0;
+      case LoweredNode::Comparison::less_equal:
+        return form <= 0;
+    }
+  }
+  const auto holds = [&](std::uint32_t operand) { return test(operand, position); };
+  if (node.kind == Kind::all_of) return std::all_of(node.operands.begin(), node.operands.end(), holds);
+  const bool any = std::any_of(node.operands.begin(), node.operands.end(), holds);
+  return node.kind == Kind::any_of ? any : !any;
+}
+
+bool BlockEvaluator::is_even(std::uint32_t id) const {
+  const LoweredNode& node = plan_->stage().nodes[id];
+  if (node.kind == Kind::test) return along(node.access) == 0;
+  return std::all_of(node.operands.begin(), node.operands.end(),
+                     [&](std::uint32_t operand) { return is_even(operand); });
+}
+
+BlockEvaluator::Block BlockEvaluator::conditional(const LoweredNode& node, std::size_t depth) {
+  const auto branch = [&](std::int64_t position) { return node.operands[test(node.operands[0], position) ? 1 : 2]; };
+  if (count_ == 1 || is_even(node.operands[0])) return value(branch(0), depth);
+  float* const y = reg(depth);
+  for (Interval part; part.begin < count_; part.begin = part.end) {
+    const std::uint32_t taken = branch(part.begin);
+    part.end = part.begin + 1;
+    while (part.end < count_ && branch(part.end) == taken) ++part.end;
+    copy_of(taken, part, y, depth + 1);
+  }
+  return {y, false};
+}
+
+BlockEvaluator::Block BlockEvaluator::bind(const LoweredNode& node, std::size_t depth) {
+  const Block bound = value(node.operands[0], depth);
+  Slot& slot = slots_[node.slot];
+  slot.elements.resize(block_elements);
+  if (bound.uniform)
+    slot.elements[0] = *bound.data;
+  else
+    std::copy_n(bound.data, count_, slot.elements.data());
+  slot.uniform = bound.uniform;
+  slot.begin = begin_;
+  return value(node.operands[1], depth);
+}
+
+// ---- Reductions.
+
+template <class Body>
+void BlockEvaluator::for_each(std::span<const std::uint32_t> variables, std::optional<std::uint32_t> left_out,
+                              const Body& body) {
+  if (variables.empty()) return body();
+  if (variables[0] == left_out) return for_each(variables.subspan(1), left_out, body);
+  const std::int64_t extent = plan_->stage().extents[variables[0]];
+  for (std::int64_t i = 0; i < extent; ++i) {
+    for_each(variables.subspan(1), left_out, body);
+    step(variables[0], 1);
+  }
+  step(variables[0], -extent);
+}
+
+BlockEvaluator::Block BlockEvaluator::reduce_elements(const LoweredNode& node, std::size_t depth) {
+  float* const totals = reg(depth);
+  float* const some = reg(depth + 1);
+  const auto start = static_cast<float>(neutral(node));
+  std::fill_n(totals, count_, start);
+  if (node.reduction != Reduction::sum) {
+    for_each(node.loops, std::nullopt, [&] { accumulate(node, totals, depth + 2); });
+    return {totals, !along_};
+  }
+  std::fill_n(some, count_, 0.0F);
+  int sums = 0;
+  for_each(node.loops, std::nullopt, [&] {
+    accumulate(node, some, depth + 2);
+    if (++sums < sums_at_once) return;
+    loops().accumulate(some, totals, count_);
+    std::fill_n(some, count_, 0.0F);
+    sums = 0;
+  });
+  loops().accumulate(some, totals, count_);
+  return {totals, !along_};
+}
+
+void BlockEvaluator::accumulate(const LoweredNode& node, float* totals, std::size_t depth) {
+  const LoweredNode& body = plan_->stage().nodes[node.operands[0]];
+  const Interval whole{0, count_};
+  if (node.leave_out) {
+    const LoweredAccess& access = plan_->stage().accesses[body.access];
+    for (const Interval part : inside(access)) accumulate(node, totals, part, load(access, part, depth));
+    return;
+  }
+  if (!node.factors.empty() && node.factors.size() <= 2) return accumulate_factors(node, totals, depth);
+  if (node.reduction != Reduction::sum || body.kind != Kind::multiply)
+    return accumulate(node, totals, whole, value(node.operands[0], depth));
+  const auto [a, b] = operands(body, depth);
+  accumulate_products(a, b, whole, totals);
+}
+
+void BlockEvaluator::accumulate_factors(const LoweredNode& node, float* totals, std::size_t depth) {
+  const LoweredAccess& first = plan_->stage().accesses[node.factors.front()];
+  const LoweredAccess& last = plan_->stage().accesses[node.factors.back()];
+  const Interval one = guarded(first), other = guarded(last);
+  const Interval both{std::max(one.begin, other.begin), std::min(one.end, other.end)};
+  if (both.begin >= both.end) return;
+  const Block a = load(first, both, depth);
+  if (node.factors.size() == 1) return accumulate(node, totals, both, a);
+  accumulate_products(a, load(last, both, depth + 1), both, totals);
+}
+
+void BlockEvaluator::accumulate_products(Block a, Block b, Interval part, float* totals) {
+  const std::int64_t count = part.end - part.begin;
+  float* const to = totals + part.begin;
+  if (a.uniform && b.uniform) {
+    const float product = *a.data * *b.data;
+    for (std::int64_t i = 0; i < count; ++i) to[i] += product;
+  } else if (a.uniform || b.uniform) {
+    loops().accumulate_scaled(a.uniform ? b.data : a.data, to, count, a.uniform ? *a.data : *b.data);
+  } else {
+    loops().accumulate_products(a.data, b.data, to, count);
+  }
+}
+
+void BlockEvaluator::accumulate(const LoweredNode& node, float* totals, Interval part, Block block) {
+  const BinaryEntry* combine = nullptr;
+  switch (node.reduction) {
+    case Reduction::sum:
+      combine = find_binary("add");
+      break;
+    case Reduction::product:
+      combine = find_binary("mul");
+      break;
+    case Reduction::maximum:
+    case Reduction::minimum:
+      combine = of_set(node.reduction == Reduction::maximum);
+      break;
+  }
+  float* const to = totals + part.begin;
+  (block.uniform ? combine->second_scalar : combine->both)(to, block.data, to, part.end - part.begin);
+}
+
+BlockEvaluator::Block BlockEvaluator::reduce_block(const LoweredNode& node, std::uint32_t variable, std::size_t depth) {
+  double total = neutral(node);
+  const std::int64_t extent = plan_->stage().extents[variable];
+  for_each(node.loops, variable, [&] {
+    along_ = variable;
+    std::int64_t done = 0;
+    for (; done < extent; done += count_) {
+      count_ = std::min(block_elements, extent - done);
+      total = combine(node.reduction, total, of_block(node, depth));
+      step(variable, count_);
+    }
+    step(variable, -done);
+    along_.reset();
+    count_ = 1;
+  });
+  return number(depth, static_cast<float>(total));
+}
+
+double BlockEvaluator::of_block(const LoweredNode& node, std::size_t depth) {
+  const LoweredNode& body = plan_->stage().nodes[node.operands[0]];
+  if (node.leave_out) {
+    const LoweredAccess& access = plan_->stage().accesses[body.access];
+    double total = neutral(node);
+    for (const Interval part : inside(access))
+      total = combine(node.reduction, total, of_elements(node, load(access, part, depth), part.end - part.begin));
+    return total;
+  }
+  if (node.reduction != Reduction::sum || body.kind != Kind::multiply)
+    return of_elements(node, value(node.operands[0], depth), count_);
+  const auto [a, b] = operands(body, depth);
+  if (!a.uniform && !b.uniform) return static_cast<double>(loops().dot(a.data, b.data, count_));
+  const double factor = static_cast<double>(a.uniform ? *a.data : *b.data);
+  return factor * of_elements(node, a.uniform ? b : a, count_);
+}
+
+double BlockEvaluator::of_elements(const LoweredNode& node, Block block, std::int64_t count) {
+  switch (node.reduction) {
+    case Reduction::sum:
+      return block.uniform ? static_cast<double>(count) * static_cast<double>(*block.data)
+                           : static_cast<double>(loops().sum(block.data, count));
+    case Reduction::product: {
+      double product = 1;
+      for (std::int64_t i = 0; i < count; ++i) product *= static_cast<double>(element(block.data, block.uniform, i));
+      return product;
+    }
+    case Reduction::maximum:
+      return static_cast<double>(loops().greatest(block.data, block.uniform ? 1 : count));
+    case Reduction::minimum:
+      return static_cast<double>(loops().least(block.data, block.uniform ? 1 : count));
+  }
+  return 0;
+}
+
+}  // namespace taso::cpu

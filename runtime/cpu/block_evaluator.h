@@ -1,0 +1,172 @@
+/// Definitions evaluated over floats, many elements at a time: no operator needs code of its own to run.
+///
+/// A stage of a lowered definition (operators/lowered_body.h) is computed by blocks of one of its own loops, its *run*:
+/// every operation of the definition is one loop of cpu/loops.h over a block, and what they pass on stays in the
+/// first-level cache. Where the elements of a reduction lie together and those of the result do not, blocks go along
+/// a loop of the reduction, and its sum is that of the block. What a stage costs either way is estimated from the
+/// strides of what it reads, and the cheaper way is taken.
+#pragma once
+
+#include <absl/container/inlined_vector.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "operators/lowered_body.h"
+#include "runtime/cpu/loops.h"
+
+namespace taso::cpu {
+
+/// Elements of a block.
+inline constexpr std::int64_t block_elements = 1024;
+
+/// How a stage is computed; immutable. The stage must outlive it.
+class StagePlan {
+ public:
+  explicit StagePlan(const LoweredStage& stage);
+
+  [[nodiscard]] const LoweredStage& stage() const { return *stage_; }
+  /// The own loop that blocks go along; nothing where each element is computed alone, by blocks of reductions.
+  [[nodiscard]] std::optional<std::uint32_t> run() const { return run_; }
+  /// The coefficient of a form along a loop variable.
+  [[nodiscard]] std::int64_t coefficient(std::uint32_t form, std::uint32_t variable) const {
+    return coefficients_[variable * stage_->forms.size() + form];
+  }
+  /// Registers of a block each that an evaluation needs, slots aside.
+  [[nodiscard]] std::size_t registers() const { return registers_; }
+  /// Estimate for one element, in additions of elements that lie together.
+  [[nodiscard]] double work() const { return work_; }
+
+ private:
+  friend class BlockEvaluator;
+  /// What a node's operation is.
+  struct Operation {
+    const UnaryEntry* unary = nullptr;
+    const BinaryEntry* binary = nullptr;
+    std::optional<std::uint32_t> along;  ///< Of a reduction outside of a run: the loop that blocks go along.
+  };
+  void find_same();
+  [[nodiscard]] bool are_same(std::uint32_t a, std::uint32_t b) const;
+  void choose_run();
+  [[nodiscard]] double estimate(std::uint32_t node, std::optional<std::uint32_t> along) const;
+  [[nodiscard]] double estimate_access(const LoweredAccess& access, std::optional<std::uint32_t> along) const;
+  [[nodiscard]] std::optional<std::uint32_t> best_loop(const LoweredNode& reduction) const;
+  [[nodiscard]] std::size_t depth(std::uint32_t node) const;
+
+  const LoweredStage* stage_;
+  std::vector<std::int64_t> coefficients_;
+  std::vector<Operation> operations_;  ///< Per node.
+  std::vector<std::uint32_t> same_;    ///< Per node: the first one that has the same value wherever both are computed.
+  std::optional<std::uint32_t> run_;
+  std::size_t registers_ = 1;
+  double work_ = 0;
+};
+
+/// A buffer that a stage reads. An element's offset is `stride` times what the definition says.
+struct BlockBuffer {
+  const void* data = nullptr;
+  std::int64_t stride = 1;
+  bool wide = true;  ///< Of integers: i64, else i32.
+};
+
+/// Computes elements of one stage; for one thread.
+class BlockEvaluator {
+ public:
+  /// `buffers` by number (LoweredBody), referred to; they may be changed between calls.
+  BlockEvaluator(const StagePlan& plan, const std::vector<BlockBuffer>& buffers);
+
+  /// Advances a loop variable.
+  void step(std::uint32_t variable, std::int64_t count);
+  /// The place in the output of the element at the current loop variables.
+  [[nodiscard]] std::int64_t place() const { return values_[plan_->stage().write]; }
+  /// Computes the `count` elements along the run from the current one on, at most block_elements (1 where there is no
+  /// run), into memory where they lie together.
+  void compute(std::int64_t count, float* elements);
+  /// The first failure: an index out of range.
+  [[nodiscard]] const Status& status() const { return status_; }
+
+ private:
+  using Kind = LoweredNode::Kind;
+  /// Elements of a block: one, which all are, or as many as there are.
+  struct Block {
+    const float* data = nullptr;
+    bool uniform = true;
+  };
+  struct Slot {
+    std::vector<float> elements;
+    bool uniform = true;
+    std::int64_t begin = 0;  ///< The position in the run at which it was bound.
+  };
+  struct Interval {
+    std::int64_t begin = 0, end = 0;
+  };
+  using Intervals = absl::InlinedVector<Interval, 2>;  ///< Ascending, apart from each other.
+
+  [[nodiscard]] float* reg(std::size_t depth) { return depth == 0 ? target_ : registers_[depth].data(); }
+  [[nodiscard]] std::int64_t along(std::uint32_t form) const { return along_ ? plan_->coefficient(form, *along_) : 0; }
+  /// One number as a block.
+  [[nodiscard]] Block number(std::size_t depth, float value);
+  [[nodiscard]] Block value(std::uint32_t id, std::size_t depth);
+  /// The two operands of a node; computed once if they are the same.
+  [[nodiscard]] std::pair<Block, Block> operands(const LoweredNode& node, std::size_t depth);
+  [[nodiscard]] Block unary(const LoweredNode& node, const StagePlan::Operation& operation, std::size_t depth);
+  [[nodiscard]] Block binary(const LoweredNode& node, const StagePlan::Operation& operation, std::size_t depth);
+  [[nodiscard]] Block combined(const StagePlan::Operation& operation, std::size_t depth, Block a, Block b);
+
+  [[nodiscard]] Block read(const LoweredNode& node, std::size_t depth);
+  /// The elements of a part of the block, which must lie inside.
+  [[nodiscard]] Block load(const LoweredAccess& access, Interval part, std::size_t depth);
+  [[nodiscard]] Block valid(const LoweredAccess& access, std::size_t depth);
+  /// The coordinate that is read for a position of the block; nothing, and a failure, where it is out of range.
+  [[nodiscard]] std::optional<std::int64_t> index_at(const LoweredAccess::Indirect& indirect, std::int64_t position);
+  /// The positions of the block at which the guards hold.
+  [[nodiscard]] Interval guarded(const LoweredAccess& access) const;
+  [[nodiscard]] bool indices_leave(const LoweredAccess& access, std::int64_t position);
+  /// The positions at which the element lies inside.
+  [[nodiscard]] Intervals inside(const LoweredAccess& access);
+
+  [[nodiscard]] bool test(std::uint32_t id, std::int64_t position) const;
+  /// Whether a condition is the same at all positions.
+  [[nodiscard]] bool is_even(std::uint32_t id) const;
+  [[nodiscard]] Block conditional(const LoweredNode& node, std::size_t depth);
+  [[nodiscard]] Block bind(const LoweredNode& node, std::size_t depth);
+
+  /// Per element of the block.
+  [[nodiscard]] Block reduce_elements(const LoweredNode& node, std::size_t depth);
+  void accumulate(const LoweredNode& node, float* totals, std::size_t depth);
+  static void accumulate(const LoweredNode& node, float* totals, Interval part, Block block);
+  /// Of products of plain reads: no more than what lies inside.
+  void accumulate_factors(const LoweredNode& node, float* totals, std::size_t depth);
+  static void accumulate_products(Block a, Block b, Interval part, float* totals);
+  /// Of one element, by blocks along a loop of the reduction.
+  [[nodiscard]] Block reduce_block(const LoweredNode& node, std::uint32_t variable, std::size_t depth);
+  [[nodiscard]] double of_block(const LoweredNode& node, std::size_t depth);
+  [[nodiscard]] static double of_elements(const LoweredNode& node, Block block, std::int64_t count);
+
+  /// A part of the block, by itself, of a node's elements, to where they belong in `elements`.
+  void copy_of(std::uint32_t id, Interval part, float* elements, std::size_t depth);
+  static void keep(Block block, std::int64_t count, float* elements);
+  /// Calls body() with a part of the block as the block.
+  template <class Body>
+  void within(Interval part, const Body& body);
+  template <class Body>
+  void for_each(std::span<const std::uint32_t> variables, std::optional<std::uint32_t> left_out, const Body& body);
+
+  const StagePlan* plan_;
+  const std::vector<BlockBuffer>* buffers_;
+  std::vector<std::int64_t> values_;  ///< Per form, at the block's first element.
+  std::vector<std::array<float, block_elements>> registers_;
+  std::vector<Slot> slots_;
+  float* target_ = nullptr;             ///< Register 0: where the elements are wanted.
+  std::optional<std::uint32_t> along_;  ///< The loop that the current block goes along.
+  std::int64_t begin_ = 0;              ///< Of the current block in the one in which slots are bound.
+  std::int64_t count_ = 1;
+  Status status_;
+};
+
+}  // namespace taso::cpu

@@ -1,0 +1,373 @@
+// Kernels of any specified operator over floats, from its definition: what no library and no loop of our own computes,
+// and operators that are added as text.
+#include <algorithm>
+#include <mutex>
+#include <optional>
+
+#include "operators/instance.h"
+#include "operators/registry.h"
+#include "runtime/cpu/block_evaluator.h"
+#include "runtime/cpu/element_walk.h"
+#include "runtime/cpu/kernels.h"
+#include "runtime/cpu/parallel.h"
+
+namespace taso::cpu {
+namespace {
+
+/// Work (StagePlan::work) that is worth a thread.
+constexpr double grain_work = 16384;
+
+std::string kernel_name() { return std::string("own definition ") + loops().instruction_set; }
+
+std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+std::int64_t grain(double work_of_one) {
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(grain_work / std::max(work_of_one, 1.0)));
+}
+
+/// The first failure of threads that work on ranges.
+class FirstFailure {
+ public:
+  void note(std::int64_t begin, const Status& status) {
+    if (status) return;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (status_ && begin_ <= begin) return;
+    begin_ = begin;
+    status_ = status.error();
+  }
+  [[nodiscard]] Status status() const { return status_ ? Status(*status_) : Status(); }
+
+ private:
+  std::mutex mutex_;
+  std::int64_t begin_ = 0;
+  std::optional<Error> status_;
+};
+
+/// The own loops of a stage: those that are gone through element by element, outermost first, and then blocks of the
+/// run. A *unit* is one block of one element of the former.
+struct Units {
+  explicit Units(const StagePlan& plan) : run(plan.run()) {
+    const LoweredStage& stage = plan.stage();
+    for (const std::uint32_t variable : stage.outer)
+      if (variable != run) loops.push_back(variable);
+    if (run) length = stage.extents[*run];
+    blocks = (length + block_elements - 1) / block_elements;
+    count = blocks;
+    for (const std::uint32_t variable : loops) count *= stage.extents[variable];
+  }
+  /// Steps of the outermost loop; 1 if the run is that.
+  [[nodiscard]] std::int64_t slices(const LoweredStage& stage) const {
+    return !loops.empty() && loops[0] == stage.outer[0] ? stage.extents[loops[0]] : 1;
+  }
+  std::vector<std::uint32_t> loops;
+  std::optional<std::uint32_t> run;
+  std::int64_t length = 1, blocks = 1, count = 1;
+};
+
+/// Computes units of a stage, one after the other.
+class StageRun {
+ public:
+  StageRun(const StagePlan& plan, const Units& units, const std::vector<BlockBuffer>& buffers, float* target,
+           std::int64_t first)
+      : plan_(&plan), units_(&units), evaluator_(plan, buffers), target_(target), index_(units.loops.size()) {
+    if (units.run) stride_ = plan.coefficient(plan.stage().write, *units.run);
+    std::int64_t rest = first / units.blocks;
+    for (std::size_t i = index_.size(); i-- > 0;) {
+      index_[i] = rest % extent(i);
+      rest /= extent(i);
+      evaluator_.step(units.loops[i], index_[i]);
+    }
+    block_ = first % units.blocks;
+    if (units.run) evaluator_.step(*units.run, block_ * block_elements);
+  }
+  /// Of a recurrence: goes to a step.
+  void go_to_step(std::int64_t step) { evaluator_.step(plan_->stage().steps_of->variable, step); }
+  [[nodiscard]] const Status& status() const { return evaluator_.status(); }
+
+  void compute(std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      write(target_ + evaluator_.place(), std::min(block_elements, units_->length - block_ * block_elements));
+      advance();
+    }
+  }
+
+ private:
+  [[nodiscard]] std::int64_t extent(std::size_t loop) const { return plan_->stage().extents[units_->loops[loop]]; }
+
+  void write(float* to, std::int64_t count) {
+    if (stride_ == 1) return evaluator_.compute(count, to);
+    std::array<float, block_elements> elements;
+    evaluator_.compute(count, elements.data());
+    for (std::int64_t i = 0; i < count; ++i) to[i * stride_] = elements[static_cast<std::size_t>(i)];
+  }
+
+  void advance() {
+    if (++block_ < units_->blocks) return evaluator_.step(*units_->run, block_elements);
+    block_ = 0;
+    if (units_->run) evaluator_.step(*units_->run, -(units_->blocks - 1) * block_elements);
+    for (std::size_t i = index_.size(); i-- > 0;) {
+      const bool carry = ++index_[i] == extent(i);
+      evaluator_.step(units_->loops[i], carry ? 1 - extent(i) : 1);
+      if (!carry) break;
+      index_[i] = 0;
+    }
+  }
+
+  const StagePlan* plan_;
+  const Units* units_;
+  BlockEvaluator evaluator_;
+  float* target_;
+  std::vector<std::int64_t> index_;  ///< Per loop.
+  std::int64_t block_ = 0, stride_ = 1;
+};
+
+/// What a form can be besides its part of one loop variable: at least `least`, at most `most`.
+struct Rest {
+  std::int64_t least = 0, most = 0;
+};
+Rest rest_of(const StagePlan& plan, std::uint32_t form, std::uint32_t variable) {
+  const LoweredStage& stage = plan.stage();
+  Rest rest{stage.forms[form].base, stage.forms[form].base};
+  for (const auto& [other, coefficient] : stage.forms[form].terms) {
+    if (other == variable) continue;
+    const std::int64_t far = coefficient * (stage.extents[other] - 1);
+    rest.least += std::min<std::int64_t>(far, 0);
+    rest.most += std::max<std::int64_t>(far, 0);
+  }
+  return rest;
+}
+
+/// The stages of a definition. Those that stand together and pass on to each other only elements of the same step of
+/// their outermost loops (rows, say) take these steps together, so that what they pass on stays in the cache; others
+/// run one after the other. Intermediates are in the workspace.
+class DefinitionKernel final : public Kernel {
+ public:
+  DefinitionKernel(const KernelRequest& request, OperatorInstance instance)
+      : Kernel(kernel_name()), instance_(std::move(instance)), threads_(request.threads) {
+    for (const Operand& input : request.inputs) wide_.push_back(input.type.element == ElementType::i64);
+    for (const LoweredStage& stage : body().stages)
+      if (!stage.empty) plans_.emplace_back(stage);
+    for (const StagePlan& plan : plans_) units_.emplace_back(plan);
+    make_groups();
+    for (const Shape& shape : body().intermediates) {
+      offsets_.push_back(workspace_bytes_);
+      workspace_bytes_ += aligned(static_cast<std::size_t>(volume(shape)) * sizeof(float));
+    }
+  }
+
+  Status execute(const KernelArguments& arguments) const override {
+    Memory memory{{}, std::vector<float*>(body().inputs, nullptr)};
+    for (std::size_t i = 0; i < body().inputs; ++i) memory.read.push_back({arguments.inputs[i], 1, wide_[i]});
+    for (const std::size_t offset : offsets_)
+      memory.written.push_back(reinterpret_cast<float*>(arguments.workspace + offset));
+    for (std::byte* const output : arguments.outputs) memory.written.push_back(reinterpret_cast<float*>(output));
+    for (std::size_t i = body().inputs; i < memory.written.size(); ++i)
+      memory.read.push_back({memory.written[i], 1, true});
+    for (const Group& group : groups_) {
+      if (!group.recurrence) {
+        TASO_RETURN_IF_ERROR(run(group, 0, memory));
+        continue;
+      }
+      for (std::int64_t step = 0; step < group.steps; ++step)
+        for (std::size_t i = group.first; i < group.end; ++i)
+          TASO_RETURN_IF_ERROR(run({i, i + 1, units_[i].count, true, 1}, step, memory));
+    }
+    return {};
+  }
+
+ private:
+  /// Stages that run together: `slices` times a part of the units of each. Or those of a recurrence, which take its
+  /// steps in turn.
+  struct Group {
+    std::size_t first = 0, end = 0;
+    std::int64_t slices = 1;
+    bool recurrence = false;
+    std::int64_t steps = 1;
+  };
+  /// Per buffer of the body: as it is read, and where it is written.
+  struct Memory {
+    std::vector<BlockBuffer> read;
+    std::vector<float*> written;
+  };
+
+  [[nodiscard]] const LoweredBody& body() const { return instance_.body(); }
+
+  void make_groups() {
+    for (std::size_t first = 0, end = 0; first < plans_.size(); first = end) {
+      const LoweredStage& stage = plans_[first].stage();
+      end = first + 1;
+      if (stage.steps_of) {
+        while (end < plans_.size() && plans_[end].stage().steps_of &&
+               plans_[end].stage().steps_of->recurrence == stage.steps_of->recurrence)
+          ++end;
+        groups_.push_back({first, end, 1, true, stage.extents[stage.steps_of->variable]});
+        continue;
+      }
+      const std::int64_t slices = units_[first].slices(stage);
+      if (slices > 1)
+        while (end < plans_.size() && joins(first, end, slices)) ++end;
+      // One alone can be divided further.
+      groups_.push_back({first, end, end == first + 1 ? units_[first].count : slices, false, 1});
+    }
+  }
+
+  /// Whether stage `next` can take the same steps of its outermost loop as the stages from `first` on: each step reads
+  /// of what they write no more than they wrote in that step.
+  [[nodiscard]] bool joins(std::size_t first, std::size_t next, std::int64_t slices) const {
+    const LoweredStage& stage = plans_[next].stage();
+    if (stage.steps_of || units_[next].slices(stage) != slices) return false;
+    for (std::size_t i = first; i < next; ++i) {
+      const LoweredStage& writer = plans_[i].stage();
+      const std::int64_t slice = plans_[i].coefficient(writer.write, writer.outer[0]);
+      const Rest written = rest_of(plans_[i], writer.write, writer.outer[0]);
+      if (written.least < 0 || written.most >= slice) return false;
+      for (const LoweredAccess& access : stage.accesses) {
+        if (access.buffer != writer.buffer) continue;
+        const Rest read = rest_of(plans_[next], access.offset, stage.outer[0]);
+        if (!access.indirect.empty() || plans_[next].coefficient(access.offset, stage.outer[0]) != slice ||
+            read.least < 0 || read.most >= slice)
+          return false;
+      }
+    }
+    return true;
+  }
+
+  Status run(const Group& group, std::int64_t step, const Memory& memory) const {
+    double work = 0;
+    for (std::size_t i = group.first; i < group.end; ++i)
+      work += plans_[i].work() * static_cast<double>(units_[i].count / group.slices) *
+              static_cast<double>(std::min(units_[i].length, block_elements));
+    FirstFailure failure;
+    parallel_chunks(threads_, group.slices, grain(work), [&](std::int64_t begin, std::int64_t end) {
+      std::vector<StageRun> runs;
+      for (std::size_t i = group.first; i < group.end; ++i) {
+        runs.emplace_back(plans_[i], units_[i], memory.read, memory.written[plans_[i].stage().buffer],
+                          begin * (units_[i].count / group.slices));
+        if (group.recurrence) runs.back().go_to_step(step);
+      }
+      for (std::int64_t slice = begin; slice < end; ++slice)
+        for (std::size_t i = group.first; i < group.end; ++i)
+          runs[i - group.first].compute(units_[i].count / group.slices);
+      for (const StageRun& one : runs) failure.note(begin, one.status());
+    });
+    if (Status status = failure.status(); !status) return bad_input(body().op + ": " + status.error().message);
+    return {};
+  }
+
+  OperatorInstance instance_;
+  std::vector<StagePlan> plans_;
+  std::vector<Units> units_;  ///< Per plan.
+  std::vector<Group> groups_;
+  std::vector<bool> wide_;  ///< Per input: of i64.
+  std::vector<std::size_t> offsets_;
+  int threads_;
+};
+
+/// An element-wise definition in any layout, with broadcasts: its one stage on a block of elements.
+class ElementwiseDefinition final : public Kernel {
+ public:
+  ElementwiseDefinition(const KernelRequest& request, OperatorInstance instance)
+      : Kernel(kernel_name()),
+        instance_(std::move(instance)),
+        plan_(instance_.body().stages[0]),
+        walk_(element_walk(request)),
+        threads_(request.threads) {}
+
+  Status execute(const KernelArguments& arguments) const override {
+    auto* const y = reinterpret_cast<float*>(arguments.outputs[0]);
+    const std::int64_t inner = walk_.extents.back(), rows = walk_.rows();
+    if (rows == 1) {
+      parallel_chunks(threads_, inner, grain(plan_.work()), [&](std::int64_t begin, std::int64_t end) {
+        Row row(*this, arguments);
+        row.compute(begin, end, y);
+      });
+      return {};
+    }
+    parallel_chunks(threads_, rows, grain(plan_.work() * static_cast<double>(inner)),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      Row row(*this, arguments);
+                      for_rows(walk_, begin, end, [&](std::span<const std::int64_t> offsets, std::int64_t r) {
+                        row.go_to(offsets);
+                        row.compute(0, inner, y + r * inner);
+                      });
+                    });
+    return {};
+  }
+
+ private:
+  /// One run along the innermost axis.
+  class Row {
+   public:
+    Row(const ElementwiseDefinition& kernel, const KernelArguments& arguments) : evaluator_(kernel.plan_, buffers_) {
+      for (const std::byte* const input : arguments.inputs) starts_.push_back(reinterpret_cast<const float*>(input));
+      bases_ = starts_;
+      for (std::size_t i = 0; i < starts_.size(); ++i)
+        buffers_.push_back({starts_[i], kernel.walk_.strides[i].back(), true});
+    }
+    void go_to(std::span<const std::int64_t> offsets) {
+      for (std::size_t i = 0; i < offsets.size(); ++i) bases_[i] = starts_[i] + offsets[i];
+    }
+    void compute(std::int64_t begin, std::int64_t end, float* y) {
+      for (std::int64_t done = begin; done < end; done += block_elements) {
+        for (std::size_t i = 0; i < bases_.size(); ++i) buffers_[i].data = bases_[i] + done * buffers_[i].stride;
+        evaluator_.compute(std::min(block_elements, end - done), y + done);
+      }
+    }
+
+    Row(const Row&) = delete;
+    Row& operator=(const Row&) = delete;
+
+   private:
+    std::vector<const float*> starts_, bases_;  ///< Of the operands, and of the row in them.
+    std::vector<BlockBuffer> buffers_;
+    BlockEvaluator evaluator_;
+  };
+
+  OperatorInstance instance_;
+  StagePlan plan_;
+  ElementWalk walk_;
+  int threads_;
+};
+
+KernelOffer elementwise_definition(const KernelRequest& request, const OperatorDefinition& definition,
+                                   const OperatorRegistry& registry) {
+  if (!is_all_floats(request)) return decline("only f32");
+  if (std::string reason = no_element_walk(request); !reason.empty()) return decline(std::move(reason));
+  std::vector<TensorType> types;
+  for (const InputSpec& input : definition.inputs)
+    types.push_back({ElementType::f32, input.axes.empty() ? Shape{} : Shape{block_elements}, true});
+  if (types.size() != request.inputs.size()) return decline("the definition has another number of inputs");
+  auto instance = OperatorInstance::create(registry, request.op, request.attributes, types);
+  if (!instance) return decline(instance.error().message);
+  if (instance->body().stages.size() != 1) return decline("the definition has several stages");
+  return {std::make_unique<ElementwiseDefinition>(request, std::move(*instance)), ""};
+}
+
+}  // namespace
+
+KernelOffer definition(const KernelRequest& request, const OperatorRegistry& registry) {
+  const OperatorDefinition* const defined = registry.find(request.op);
+  if (defined == nullptr) return decline("no definition");
+  if (defined->elementwise) return elementwise_definition(request, *defined, registry);
+  const auto is_row_major = [](const Operand& operand) { return operand.layout == Layout::row_major; };
+  if (!std::all_of(request.inputs.begin(), request.inputs.end(), is_row_major) ||
+      !std::all_of(request.outputs.begin(), request.outputs.end(), is_row_major))
+    return decline("only row-major");
+  std::vector<TensorType> types;
+  for (std::size_t i = 0; i < request.inputs.size(); ++i) {
+    const TensorType& type = request.inputs[i].type;
+    const bool index = !defined->variadic() && i < defined->inputs.size() && defined->inputs[i].integers;
+    if (index ? type.element != ElementType::i32 && type.element != ElementType::i64 : type.element != ElementType::f32)
+      return decline("only f32 and, where the definition reads them, indices");
+    types.push_back(type);
+  }
+  auto instance = OperatorInstance::create(registry, request.op, request.attributes, types);
+  if (!instance) return decline(instance.error().message);
+  if (instance->output_types().size() != request.outputs.size()) return decline("the outputs are not all wanted");
+  for (std::size_t i = 0; i < request.outputs.size(); ++i)
+    if (instance->output_types()[i] != request.outputs[i].type)
+      return decline("the outputs are not those of the definition");
+  return {std::make_unique<DefinitionKernel>(request, std::move(*instance)), ""};
+}
+
+}  // namespace taso::cpu
