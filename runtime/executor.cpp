@@ -492,12 +492,12 @@ struct Executor::State {
 };
 
 LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library, const KernelSource* more_kernels) {
-  if (!library.backend()) return lowered;
+  if (library.set() == KernelSet::reference) return lowered;
   return fuse_steps(std::move(lowered), [&](const KernelRequest& request) {
     const auto is_known = [&](const FusedPart& part) { return more_kernels->knows(part.request.op); };
     const std::vector<FusedPart>& parts = request.fused->parts;
     if (more_kernels != nullptr && std::any_of(parts.begin(), parts.end(), is_known)) return false;
-    return library.backend()->fuses(request);
+    return library.fuses(request);
   });
 }
 

@@ -42,8 +42,8 @@ struct ExecutorOptions {
   std::shared_ptr<StepCosts> step_costs = nullptr;
 };
 
-/// A lowered graph as executors run it: on a device, with its steps fused (runtime/fusion.h), but for those whose
-/// kernels are of `more_kernels`.
+/// A lowered graph as executors run it: with its steps fused (runtime/fusion.h) where the library wants that, but for
+/// those whose kernels are of `more_kernels`.
 [[nodiscard]] LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library,
                                      const KernelSource* more_kernels = nullptr);
 

@@ -44,7 +44,12 @@ std::vector<KernelCandidate> KernelLibrary::candidates(const KernelRequest& requ
 }
 
 Expected<std::unique_ptr<Kernel>> KernelLibrary::create(const KernelRequest& request) const {
-  if (request.fused) return fused_kernel(request, *this);
+  if (request.fused) {
+    KernelOffer together;
+    if (set_ == KernelSet::cpu) together = cpu::fused_elements(request, *registry_);
+    if (together.kernel) return std::move(together.kernel);
+    return fused_kernel(request, *this);
+  }
   std::string reasons;
   for (const KernelCandidate& candidate : candidates(request)) {
     KernelOffer offer = candidate.create(request, *registry_);
@@ -53,6 +58,11 @@ Expected<std::unique_ptr<Kernel>> KernelLibrary::create(const KernelRequest& req
   }
   if (reads_or_makes_halves(request)) return widened_kernel(request, *this);
   return bad_input("no kernel computes " + request.key() + " (" + reasons + ")");
+}
+
+bool KernelLibrary::fuses(const KernelRequest& request) const {
+  if (backend_) return backend_->fuses(request);
+  return set_ == KernelSet::cpu && cpu::fused_elements(request, *registry_).kernel != nullptr;
 }
 
 KernelOffer KernelLibrary::create_on_device(const KernelRequest& request) const {

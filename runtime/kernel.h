@@ -181,6 +181,8 @@ class KernelLibrary {
   /// request in f32 (runtime/widened_kernel.h). An operator that a specification defines always has one (the
   /// reference); an error otherwise, with every candidate's reason.
   [[nodiscard]] Expected<std::unique_ptr<Kernel>> create(const KernelRequest& request) const;
+  /// Whether what is fused is better computed by one kernel than part by part: Backend::fuses where there is one.
+  [[nodiscard]] bool fuses(const KernelRequest& request) const;
   /// A kernel of the backend, or the reason why it has none; without a backend always the latter.
   [[nodiscard]] KernelOffer create_on_device(const KernelRequest& request) const;
   /// Every candidate's answer, in order, the backend's first (tests, explanation).

@@ -276,15 +276,15 @@ void BlockEvaluator::compute(std::int64_t count, float* elements) {
   begin_ = 0;
   count_ = count;
   const Block result = value(plan_->stage().root, 0);
-  if (result.uniform || result.data != elements) keep(result, count, elements);
+  store(result, count, elements);
 }
 
-BlockEvaluator::Block BlockEvaluator::number(std::size_t depth, float value) {
+Block BlockEvaluator::number(std::size_t depth, float value) {
   reg(depth)[0] = value;
   return {reg(depth), true};
 }
 
-BlockEvaluator::Block BlockEvaluator::value(std::uint32_t id, std::size_t depth) {
+Block BlockEvaluator::value(std::uint32_t id, std::size_t depth) {
   const LoweredNode& node = plan_->stage().nodes[id];
   const StagePlan::Operation& operation = plan_->operations_[id];
   switch (node.kind) {
@@ -313,7 +313,7 @@ BlockEvaluator::Block BlockEvaluator::value(std::uint32_t id, std::size_t depth)
     case Kind::minimum: {
       Block best = value(node.operands[0], depth);
       for (std::size_t i = 1; i < node.operands.size(); ++i)
-        best = combined(operation, depth, best, value(node.operands[i], depth + 1));
+        best = apply(*operation.binary, best, value(node.operands[i], depth + 1), reg(depth), count_);
       return best;
     }
     case Kind::call:
@@ -332,50 +332,30 @@ BlockEvaluator::Block BlockEvaluator::value(std::uint32_t id, std::size_t depth)
   return {};
 }
 
-BlockEvaluator::Block BlockEvaluator::unary(const LoweredNode& node, const StagePlan::Operation& operation,
-                                            std::size_t depth) {
+Block BlockEvaluator::unary(const LoweredNode& node, const StagePlan::Operation& operation, std::size_t depth) {
   const Block x = value(node.operands[0], depth);
   float* const y = reg(depth);
-  const std::int64_t count = x.uniform ? 1 : count_;
-  if (operation.unary != nullptr)
-    operation.unary->loop(x.data, y, count, 0, 0);
-  else
-    for (std::int64_t i = 0; i < count; ++i)
-      y[i] = static_cast<float>(node.function->real(static_cast<double>(x.data[i])));
+  if (operation.unary != nullptr) return apply(*operation.unary, x, y, count_);
+  for (std::int64_t i = 0; i < (x.uniform ? 1 : count_); ++i)
+    y[i] = static_cast<float>(node.function->real(static_cast<double>(x.data[i])));
   return {y, x.uniform};
 }
 
-std::pair<BlockEvaluator::Block, BlockEvaluator::Block> BlockEvaluator::operands(const LoweredNode& node,
-                                                                                 std::size_t depth) {
+std::pair<Block, Block> BlockEvaluator::operands(const LoweredNode& node, std::size_t depth) {
   const Block first = value(node.operands[0], depth);
   if (plan_->same_[node.operands[0]] == plan_->same_[node.operands[1]]) return {first, first};
   return {first, value(node.operands[1], depth + 1)};
 }
 
-BlockEvaluator::Block BlockEvaluator::binary(const LoweredNode& node, const StagePlan::Operation& operation,
-                                             std::size_t depth) {
+Block BlockEvaluator::binary(const LoweredNode& node, const StagePlan::Operation& operation, std::size_t depth) {
   const auto [a, b] = operands(node, depth);
-  if (operation.binary != nullptr) return combined(operation, depth, a, b);
+  if (operation.binary != nullptr) return apply(*operation.binary, a, b, reg(depth), count_);
   float* const y = reg(depth);
   const bool uniform = a.uniform && b.uniform;
   for (std::int64_t i = 0; i < (uniform ? 1 : count_); ++i)
     y[i] = static_cast<float>(node.function->real2(static_cast<double>(element(a.data, a.uniform, i)),
                                                    static_cast<double>(element(b.data, b.uniform, i))));
   return {y, uniform};
-}
-
-BlockEvaluator::Block BlockEvaluator::combined(const StagePlan::Operation& operation, std::size_t depth, Block a,
-                                               Block b) {
-  float* const y = reg(depth);
-  if (a.uniform && b.uniform)
-    operation.binary->both(a.data, b.data, y, 1);
-  else if (b.uniform)
-    operation.binary->second_scalar(a.data, b.data, y, count_);
-  else if (a.uniform)
-    operation.binary->first_scalar(a.data, b.data, y, count_);
-  else
-    operation.binary->both(a.data, b.data, y, count_);
-  return {y, a.uniform && b.uniform};
 }
 
 // ---- Reads.
@@ -454,17 +434,10 @@ void BlockEvaluator::within(Interval part, const Body& body) {
 
 void BlockEvaluator::copy_of(std::uint32_t id, Interval part, float* elements, std::size_t depth) {
   if (part.begin >= part.end) return;
-  within(part, [&] { keep(value(id, depth), count_, elements + part.begin); });
+  within(part, [&] { store(value(id, depth), count_, elements + part.begin); });
 }
 
-void BlockEvaluator::keep(Block block, std::int64_t count, float* elements) {
-  if (block.uniform)
-    std::fill_n(elements, count, *block.data);
-  else
-    std::copy_n(block.data, count, elements);
-}
-
-BlockEvaluator::Block BlockEvaluator::read(const LoweredNode& node, std::size_t depth) {
+Block BlockEvaluator::read(const LoweredNode& node, std::size_t depth) {
   const LoweredAccess& access = plan_->stage().accesses[node.access];
   if (node.operands.empty()) return load(access, {0, count_}, depth);
   const Intervals parts = inside(access);
@@ -474,14 +447,14 @@ BlockEvaluator::Block BlockEvaluator::read(const LoweredNode& node, std::size_t 
   std::int64_t done = 0;
   for (const Interval part : parts) {
     copy_of(node.operands[0], {done, part.begin}, y, depth + 1);
-    keep(load(access, part, depth + 1), part.end - part.begin, y + part.begin);
+    store(load(access, part, depth + 1), part.end - part.begin, y + part.begin);
     done = part.end;
   }
   copy_of(node.operands[0], {done, count_}, y, depth + 1);
   return {y, false};
 }
 
-BlockEvaluator::Block BlockEvaluator::load(const LoweredAccess& access, Interval part, std::size_t depth) {
+Block BlockEvaluator::load(const LoweredAccess& access, Interval part, std::size_t depth) {
   const BlockBuffer& buffer = (*buffers_)[access.buffer];
   const std::int64_t along_run = along(access.offset), stride = along_run * buffer.stride;
   const float* const from =
@@ -511,7 +484,7 @@ BlockEvaluator::Block BlockEvaluator::load(const LoweredAccess& access, Interval
   return {y, uniform};
 }
 
-BlockEvaluator::Block BlockEvaluator::valid(const LoweredAccess& access, std::size_t depth) {
+Block BlockEvaluator::valid(const LoweredAccess& access, std::size_t depth) {
   const Intervals parts = inside(access);
   if (parts.empty()) return number(depth, 0);
   if (parts[0].begin == 0 && parts[0].end == count_) return number(depth, 1);
@@ -551,7 +524,7 @@ bool BlockEvaluator::is_even(std::uint32_t id) const {
                      [&](std::uint32_t operand) { return is_even(operand); });
 }
 
-BlockEvaluator::Block BlockEvaluator::conditional(const LoweredNode& node, std::size_t depth) {
+Block BlockEvaluator::conditional(const LoweredNode& node, std::size_t depth) {
   const auto branch = [&](std::int64_t position) { return node.operands[test(node.operands[0], position) ? 1 : 2]; };
   if (count_ == 1 || is_even(node.operands[0])) return value(branch(0), depth);
   float* const y = reg(depth);
@@ -564,7 +537,7 @@ BlockEvaluator::Block BlockEvaluator::conditional(const LoweredNode& node, std::
   return {y, false};
 }
 
-BlockEvaluator::Block BlockEvaluator::bind(const LoweredNode& node, std::size_t depth) {
+Block BlockEvaluator::bind(const LoweredNode& node, std::size_t depth) {
   const Block bound = value(node.operands[0], depth);
   Slot& slot = slots_[node.slot];
   slot.elements.resize(block_elements);
@@ -592,7 +565,7 @@ void BlockEvaluator::for_each(std::span<const std::uint32_t> variables, std::opt
   step(variables[0], -extent);
 }
 
-BlockEvaluator::Block BlockEvaluator::reduce_elements(const LoweredNode& node, std::size_t depth) {
+Block BlockEvaluator::reduce_elements(const LoweredNode& node, std::size_t depth) {
   float* const totals = reg(depth);
   float* const some = reg(depth + 1);
   const auto start = static_cast<float>(neutral(node));
@@ -671,7 +644,7 @@ void BlockEvaluator::accumulate(const LoweredNode& node, float* totals, Interval
   (block.uniform ? combine->second_scalar : combine->both)(to, block.data, to, part.end - part.begin);
 }
 
-BlockEvaluator::Block BlockEvaluator::reduce_block(const LoweredNode& node, std::uint32_t variable, std::size_t depth) {
+Block BlockEvaluator::reduce_block(const LoweredNode& node, std::uint32_t variable, std::size_t depth) {
   double total = neutral(node);
   const std::int64_t extent = plan_->stage().extents[variable];
   for_each(node.loops, variable, [&] {

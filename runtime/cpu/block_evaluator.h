@@ -18,12 +18,10 @@
 #include <vector>
 
 #include "operators/lowered_body.h"
+#include "runtime/cpu/block.h"
 #include "runtime/cpu/loops.h"
 
 namespace taso::cpu {
-
-/// Elements of a block.
-inline constexpr std::int64_t block_elements = 1024;
 
 /// How a stage is computed; immutable. The stage must outlive it.
 class StagePlan {
@@ -92,11 +90,6 @@ class BlockEvaluator {
 
  private:
   using Kind = LoweredNode::Kind;
-  /// Elements of a block: one, which all are, or as many as there are.
-  struct Block {
-    const float* data = nullptr;
-    bool uniform = true;
-  };
   struct Slot {
     std::vector<float> elements;
     bool uniform = true;
@@ -116,7 +109,6 @@ class BlockEvaluator {
   [[nodiscard]] std::pair<Block, Block> operands(const LoweredNode& node, std::size_t depth);
   [[nodiscard]] Block unary(const LoweredNode& node, const StagePlan::Operation& operation, std::size_t depth);
   [[nodiscard]] Block binary(const LoweredNode& node, const StagePlan::Operation& operation, std::size_t depth);
-  [[nodiscard]] Block combined(const StagePlan::Operation& operation, std::size_t depth, Block a, Block b);
 
   [[nodiscard]] Block read(const LoweredNode& node, std::size_t depth);
   /// The elements of a part of the block, which must lie inside.
@@ -150,7 +142,6 @@ class BlockEvaluator {
 
   /// A part of the block, by itself, of a node's elements, to where they belong in `elements`.
   void copy_of(std::uint32_t id, Interval part, float* elements, std::size_t depth);
-  static void keep(Block block, std::int64_t count, float* elements);
   /// Calls body() with a part of the block as the block.
   template <class Body>
   void within(Interval part, const Body& body);

@@ -263,84 +263,59 @@ class DefinitionKernel final : public Kernel {
   int threads_;
 };
 
-/// An element-wise definition in any layout, with broadcasts: its one stage on a block of elements.
+/// An element-wise definition in any layout, with broadcasts.
 class ElementwiseDefinition final : public Kernel {
  public:
-  ElementwiseDefinition(const KernelRequest& request, OperatorInstance instance)
+  ElementwiseDefinition(const KernelRequest& request, BlockDefinition definition)
       : Kernel(kernel_name()),
-        instance_(std::move(instance)),
-        plan_(instance_.body().stages[0]),
+        definition_(std::move(definition)),
         walk_(element_walk(request)),
         threads_(request.threads) {}
 
   Status execute(const KernelArguments& arguments) const override {
-    auto* const y = reinterpret_cast<float*>(arguments.outputs[0]);
-    const std::int64_t inner = walk_.extents.back(), rows = walk_.rows();
-    if (rows == 1) {
-      parallel_chunks(threads_, inner, grain(plan_.work()), [&](std::int64_t begin, std::int64_t end) {
-        Row row(*this, arguments);
-        row.compute(begin, end, y);
-      });
-      return {};
-    }
-    parallel_chunks(threads_, rows, grain(plan_.work() * static_cast<double>(inner)),
-                    [&](std::int64_t begin, std::int64_t end) {
-                      Row row(*this, arguments);
-                      for_rows(walk_, begin, end, [&](std::span<const std::int64_t> offsets, std::int64_t r) {
-                        row.go_to(offsets);
-                        row.compute(0, inner, y + r * inner);
-                      });
-                    });
+    go_over(walk_, threads_, definition_.plan().work(), [&] { return std::make_unique<Worker>(*this, arguments); });
     return {};
   }
 
  private:
-  /// One run along the innermost axis.
-  class Row {
+  class Worker {
    public:
-    Row(const ElementwiseDefinition& kernel, const KernelArguments& arguments) : evaluator_(kernel.plan_, buffers_) {
-      for (const std::byte* const input : arguments.inputs) starts_.push_back(reinterpret_cast<const float*>(input));
-      bases_ = starts_;
-      for (std::size_t i = 0; i < starts_.size(); ++i)
+    Worker(const ElementwiseDefinition& kernel, const KernelArguments& arguments)
+        : target_(reinterpret_cast<float*>(arguments.outputs[0])), evaluator_(kernel.definition_.plan(), buffers_) {
+      for (std::size_t i = 0; i < arguments.inputs.size(); ++i) {
+        starts_.push_back(reinterpret_cast<const float*>(arguments.inputs[i]));
         buffers_.push_back({starts_[i], kernel.walk_.strides[i].back(), true});
+      }
+      rows_ = starts_;
     }
     void go_to(std::span<const std::int64_t> offsets) {
-      for (std::size_t i = 0; i < offsets.size(); ++i) bases_[i] = starts_[i] + offsets[i];
+      for (std::size_t i = 0; i < offsets.size(); ++i) rows_[i] = starts_[i] + offsets[i];
     }
-    void compute(std::int64_t begin, std::int64_t end, float* y) {
+    void compute(std::int64_t begin, std::int64_t end, std::int64_t row) {
       for (std::int64_t done = begin; done < end; done += block_elements) {
-        for (std::size_t i = 0; i < bases_.size(); ++i) buffers_[i].data = bases_[i] + done * buffers_[i].stride;
-        evaluator_.compute(std::min(block_elements, end - done), y + done);
+        for (std::size_t i = 0; i < rows_.size(); ++i) buffers_[i].data = rows_[i] + done * buffers_[i].stride;
+        evaluator_.compute(std::min(block_elements, end - done), target_ + row + done);
       }
     }
 
-    Row(const Row&) = delete;
-    Row& operator=(const Row&) = delete;
-
    private:
-    std::vector<const float*> starts_, bases_;  ///< Of the operands, and of the row in them.
+    float* target_;
+    std::vector<const float*> starts_, rows_;  ///< Of the operands, and of the row in them.
     std::vector<BlockBuffer> buffers_;
     BlockEvaluator evaluator_;
   };
 
-  OperatorInstance instance_;
-  StagePlan plan_;
+  BlockDefinition definition_;
   ElementWalk walk_;
   int threads_;
 };
 
-KernelOffer elementwise_definition(const KernelRequest& request, const OperatorDefinition& definition,
-                                   const OperatorRegistry& registry) {
+KernelOffer elementwise_definition(const KernelRequest& request, const OperatorRegistry& registry) {
   if (!is_all_floats(request)) return decline("only f32");
   if (std::string reason = no_element_walk(request); !reason.empty()) return decline(std::move(reason));
-  std::vector<TensorType> types;
-  for (const InputSpec& input : definition.inputs)
-    types.push_back({ElementType::f32, input.axes.empty() ? Shape{} : Shape{block_elements}, true});
-  if (types.size() != request.inputs.size()) return decline("the definition has another number of inputs");
-  auto instance = OperatorInstance::create(registry, request.op, request.attributes, types);
-  if (!instance) return decline(instance.error().message);
-  if (instance->body().stages.size() != 1) return decline("the definition has several stages");
-  return {std::make_unique<ElementwiseDefinition>(request, std::move(*instance)), ""};
+  auto definition = BlockDefinition::create(request, registry);
+  if (!definition) return decline(definition.error().message);
+  return {std::make_unique<ElementwiseDefinition>(request, std::move(*definition)), ""};
 }
 
 }  // namespace
@@ -348,7 +323,7 @@ KernelOffer elementwise_definition(const KernelRequest& request, const OperatorD
 KernelOffer definition(const KernelRequest& request, const OperatorRegistry& registry) {
   const OperatorDefinition* const defined = registry.find(request.op);
   if (defined == nullptr) return decline("no definition");
-  if (defined->elementwise) return elementwise_definition(request, *defined, registry);
+  if (defined->elementwise) return elementwise_definition(request, registry);
   const auto is_row_major = [](const Operand& operand) { return operand.layout == Layout::row_major; };
   if (!std::all_of(request.inputs.begin(), request.inputs.end(), is_row_major) ||
       !std::all_of(request.outputs.begin(), request.outputs.end(), is_row_major))

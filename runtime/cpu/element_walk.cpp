@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "operators/registry.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/strides.h"
 
@@ -63,6 +64,19 @@ ElementWalk element_walk(const KernelRequest& request) {
     for (auto& strides : walk.strides) strides.push_back(1);
   }
   return walk;
+}
+
+Expected<BlockDefinition> BlockDefinition::create(const KernelRequest& request, const OperatorRegistry& registry) {
+  const OperatorDefinition* const definition = registry.find(request.op);
+  if (definition == nullptr || !definition->elementwise) return bad_input("no element-wise definition");
+  if (definition->inputs.size() != request.inputs.size())
+    return bad_input("the definition has another number of inputs");
+  std::vector<TensorType> types;
+  for (const InputSpec& input : definition->inputs)
+    types.push_back({ElementType::f32, input.axes.empty() ? Shape{} : Shape{block_elements}, true});
+  TASO_ASSIGN(OperatorInstance instance, OperatorInstance::create(registry, request.op, request.attributes, types));
+  if (instance.body().stages.size() != 1) return bad_input("the definition has several stages");
+  return BlockDefinition(std::move(instance));
 }
 
 }  // namespace taso::cpu

@@ -2,10 +2,18 @@
 /// advance regularly merged, and the innermost of what remains at once.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "operators/instance.h"
+#include "runtime/cpu/block_evaluator.h"
+#include "runtime/cpu/loops.h"
+#include "runtime/cpu/parallel.h"
 #include "runtime/kernel.h"
 
 namespace taso::cpu {
@@ -45,6 +53,55 @@ void for_rows(const ElementWalk& walk, std::int64_t begin, std::int64_t end, F&&
       index[axis] = 0;
     }
   }
+}
+
+/// The loop that an element-wise operator of one or two operands is, if there is one.
+struct ElementLoop {
+  const UnaryEntry* unary = nullptr;
+  const BinaryEntry* binary = nullptr;
+  float p = 0, q = 0;  ///< Of the unary function.
+};
+[[nodiscard]] ElementLoop element_loop(const KernelRequest& request, const OperatorRegistry& registry);
+
+/// The definition of an element-wise operator on a block: its one stage, in which inputs with axes are blocks of
+/// elements and inputs without are one.
+class BlockDefinition {
+ public:
+  /// Nothing, and the reason, where the definition is not that of one stage.
+  [[nodiscard]] static Expected<BlockDefinition> create(const KernelRequest& request, const OperatorRegistry& registry);
+  [[nodiscard]] const StagePlan& plan() const { return *plan_; }
+
+ private:
+  explicit BlockDefinition(OperatorInstance instance)
+      : instance_(std::make_unique<OperatorInstance>(std::move(instance))),
+        plan_(std::make_unique<StagePlan>(instance_->body().stages[0])) {}
+  std::unique_ptr<OperatorInstance> instance_;
+  std::unique_ptr<StagePlan> plan_;
+};
+
+/// Goes over all rows of a walk, or over parts of its only one, with threads. Each has a worker of its own, which
+/// make() gives; worker.go_to(offsets) says where the next row begins in each input, and
+/// worker.compute(begin, end, row) computes elements of the row, which begins at element `row` of the output.
+/// `work`: of an element, in additions.
+template <class Make>
+void go_over(const ElementWalk& walk, int threads, double work, const Make& make) {
+  constexpr double work_of_a_thread = 16384;
+  const std::int64_t inner = walk.extents.back(), rows = walk.rows();
+  const auto grain = [&](double of_one) {
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(work_of_a_thread / std::max(of_one, 1.0)));
+  };
+  if (rows == 1)
+    return parallel_chunks(threads, inner, grain(work), [&](std::int64_t begin, std::int64_t end) {
+      auto worker = make();
+      worker->compute(begin, end, 0);
+    });
+  parallel_chunks(threads, rows, grain(work * static_cast<double>(inner)), [&](std::int64_t begin, std::int64_t end) {
+    auto worker = make();
+    for_rows(walk, begin, end, [&](std::span<const std::int64_t> offsets, std::int64_t row) {
+      worker->go_to(offsets);
+      worker->compute(0, inner, row * inner);
+    });
+  });
 }
 
 }  // namespace taso::cpu

@@ -19,13 +19,10 @@ constexpr std::int64_t buffer_elements = 512;
 
 class Elementwise final : public Kernel {
  public:
-  Elementwise(const KernelRequest& request, const UnaryEntry* unary, const BinaryEntry* binary, float p, float q)
+  Elementwise(const KernelRequest& request, const ElementLoop& loop)
       : Kernel(std::string("own elementwise ") + loops().instruction_set),
         walk_(element_walk(request)),
-        unary_(unary),
-        binary_(binary),
-        p_(p),
-        q_(q),
+        loop_(loop),
         threads_(request.threads) {}
 
   Status execute(const KernelArguments& arguments) const override {
@@ -60,21 +57,21 @@ class Elementwise final : public Kernel {
   /// One run along the innermost axis.
   void row(std::array<const float*, 2> in, float* y, std::int64_t count) const {
     const std::int64_t sa = walk_.strides[0].back();
-    if (unary_ != nullptr) {
-      if (sa == 1) return unary_->loop(in[0], y, count, p_, q_);
+    if (loop_.unary != nullptr) {
+      if (sa == 1) return loop_.unary->loop(in[0], y, count, loop_.p, loop_.q);
       gathered(in[0], sa, y, count);
-      return unary_->loop(y, y, count, p_, q_);
+      return loop_.unary->loop(y, y, count, loop_.p, loop_.q);
     }
     const std::int64_t sb = walk_.strides[1].back();
-    if (sa == 1 && sb == 1) return binary_->both(in[0], in[1], y, count);
-    if (sa == 1 && sb == 0) return binary_->second_scalar(in[0], in[1], y, count);
-    if (sa == 0 && sb == 1) return binary_->first_scalar(in[0], in[1], y, count);
+    if (sa == 1 && sb == 1) return loop_.binary->both(in[0], in[1], y, count);
+    if (sa == 1 && sb == 0) return loop_.binary->second_scalar(in[0], in[1], y, count);
+    if (sa == 0 && sb == 1) return loop_.binary->first_scalar(in[0], in[1], y, count);
     std::array<float, buffer_elements> b;
     for (std::int64_t done = 0; done < count; done += buffer_elements) {
       const std::int64_t some = std::min(buffer_elements, count - done);
       gathered(in[0] + done * sa, sa, y + done, some);
       gathered(in[1] + done * sb, sb, b.data(), some);
-      binary_->both(y + done, b.data(), y + done, some);
+      loop_.binary->both(y + done, b.data(), y + done, some);
     }
   }
 
@@ -83,14 +80,14 @@ class Elementwise final : public Kernel {
   }
 
   ElementWalk walk_;
-  const UnaryEntry* unary_;
-  const BinaryEntry* binary_;
-  float p_, q_;
+  ElementLoop loop_;
   int threads_;
 };
 
+}  // namespace
+
 /// The loop that an element-wise operator is, as its definition says: a function of its operands, in their order.
-std::string loop_of(const KernelRequest& request, const OperatorRegistry& registry) {
+static std::string loop_of(const KernelRequest& request, const OperatorRegistry& registry) {
   using Kind = Expression::Kind;
   const OperatorDefinition* definition = registry.find(request.op);
   if (definition == nullptr || !definition->elementwise) return "";
@@ -123,26 +120,25 @@ std::string loop_of(const KernelRequest& request, const OperatorRegistry& regist
   }
 }
 
-}  // namespace
+ElementLoop element_loop(const KernelRequest& request, const OperatorRegistry& registry) {
+  const std::string name = loop_of(request, registry);
+  ElementLoop loop;
+  if (request.inputs.size() == 2) loop.binary = find_binary(name);
+  if (request.inputs.size() == 1) loop.unary = find_unary(name);
+  if (request.op == "clip" && loop.unary != nullptr) {
+    loop.p = static_cast<float>(request.attributes.real("min"));
+    loop.q = static_cast<float>(request.attributes.real("max"));
+  }
+  return loop;
+}
 
 KernelOffer elementwise(const KernelRequest& request, const OperatorRegistry& registry) {
   if (!is_all_floats(request)) return decline("only f32");
   if (request.inputs.empty() || request.inputs.size() > 2) return decline("one or two inputs are needed");
   if (std::string reason = no_element_walk(request); !reason.empty()) return decline(std::move(reason));
-  const std::string loop = loop_of(request, registry);
-  if (request.inputs.size() == 2) {
-    const BinaryEntry* entry = find_binary(loop);
-    if (entry == nullptr) return decline("no loop for " + request.op);
-    return {std::make_unique<Elementwise>(request, nullptr, entry, 0.0f, 0.0f), ""};
-  }
-  const UnaryEntry* entry = find_unary(loop);
-  if (entry == nullptr) return decline("no loop for " + request.op);
-  float p = 0, q = 0;
-  if (request.op == "clip") {
-    p = static_cast<float>(request.attributes.real("min"));
-    q = static_cast<float>(request.attributes.real("max"));
-  }
-  return {std::make_unique<Elementwise>(request, entry, nullptr, p, q), ""};
+  const ElementLoop loop = element_loop(request, registry);
+  if (loop.unary == nullptr && loop.binary == nullptr) return decline("no loop for " + request.op);
+  return {std::make_unique<Elementwise>(request, loop), ""};
 }
 
 }  // namespace taso::cpu

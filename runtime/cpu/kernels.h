@@ -20,6 +20,8 @@ namespace taso::cpu {
 [[nodiscard]] KernelOffer lrn(const KernelRequest& request, const OperatorRegistry& registry);
 /// Any operator that a specification defines, from its definition; row-major, or element-wise in any layout.
 [[nodiscard]] KernelOffer definition(const KernelRequest& request, const OperatorRegistry& registry);
+/// A fused request of element-wise operators on elements of one shape.
+[[nodiscard]] KernelOffer fused_elements(const KernelRequest& request, const OperatorRegistry& registry);
 /// Outputs without elements: nothing to compute, whatever the operator.
 [[nodiscard]] KernelOffer empty_outputs(const KernelRequest& request, const OperatorRegistry& registry);
 
