@@ -162,6 +162,23 @@ output matmul(x, mul(w, fill(; shape=[3, 5], value=0.5)))
 )");
 }
 
+TEST(Baseline, FoldsTheScaleOfChannelsIntoTheWeightsOfAProduct) {
+  const std::string input = R"(
+input x f32[2, 4, 5, 3]
+weight w f32[3, 6]
+weight b f32[6]
+weight s f32[6, 1, 1]
+)";
+  const std::string scaled = "mul(w, broadcast(reshape(s; shape=[6]); shape=[3, 6]))";
+  expect_simplified(
+      input + "output mul(transpose(matmul(x, w); perm=[0, 3, 1, 2]), broadcast(s; shape=[2, 6, 4, 5]))\n",
+      input + "output transpose(matmul(x, " + scaled + "); perm=[0, 3, 1, 2])\n");
+  expect_simplified(
+      input + "output mul(transpose(matmul_bias_act(x, w, b); perm=[0, 3, 1, 2]), broadcast(s; shape=[2, 6, 4, 5]))\n",
+      input + "output transpose(matmul_bias_act(x, " + scaled +
+          ", mul(b, reshape(s; shape=[6]))); perm=[0, 3, 1, 2])\n");
+}
+
 TEST(Baseline, LeavesFunctionsOfTwoTensorsApart) {
   const std::string text = R"(
 input x f32[2, 3]
