@@ -86,6 +86,11 @@ class LoweringContext {
   }
   /// The number that a value is, if it is a constant of one real number.
   [[nodiscard]] std::optional<double> number(Value value) const;
+  /// Whether input `i` is made to be `number` everywhere, by `fill`.
+  [[nodiscard]] bool is_filled_with(std::size_t i, double number) const {
+    const Node& producer = graph_->node(node().inputs[i].node);
+    return producer.is_op("fill") && producer.attributes.real("value") == number;
+  }
   [[nodiscard]] const Shape& result_shape() const { return node().outputs[0].shape; }
   [[nodiscard]] std::int64_t rank(std::size_t i) const { return static_cast<std::int64_t>(shape(i).size()); }
   /// An attribute axis, counted from the front of input `i`.
@@ -137,6 +142,7 @@ class LoweringContext {
   [[nodiscard]] const std::vector<NewNode>& nodes() const { return nodes_; }
 
  private:
+  void emit_tanh_gelu(TensorRef input, TensorRef output);
   [[nodiscard]] static TensorRef of(Value value) { return {TensorRef::Kind::value, value, 0}; }
 
   const Graph* graph_;

@@ -228,9 +228,27 @@ void layer_norm(LoweringContext& c) {
   emit_reduce(c, "ReduceMean", square, variance, {-1}, c.rank(0), 18);
   c.emit("Add", {variance, c.scalar(epsilon)}, guarded);
   c.emit("Sqrt", {guarded}, deviation);
-  c.emit("Div", {centered, deviation}, unit);
+  const bool plain = c.is_filled_with(1, 1) && c.is_filled_with(2, 0);
+  c.emit("Div", {centered, deviation}, plain ? c.out() : unit);
+  if (plain) return;
   c.emit("Mul", {unit, c.in(1)}, scaled);
   c.emit("Add", {scaled, c.in(2)}, c.out());
+}
+
+/// From opset 23 on one node; before, as exporters spell it.
+void rms_norm(LoweringContext& c) {
+  const auto epsilon = static_cast<float>(c.attributes().real("epsilon"));
+  if (c.opset() >= 23)
+    return c.emit("RMSNormalization", {c.in(0), c.in(1)}, c.out(), {{"axis", -1}, {"epsilon", epsilon}});
+  const TensorRef square = c.temporary(), mean = c.temporary(), guarded = c.temporary(), root = c.temporary();
+  const TensorRef unit = c.temporary();
+  c.emit("Pow", {c.in(0), c.scalar(2.0F)}, square);
+  emit_reduce(c, "ReduceMean", square, mean, {-1}, c.rank(0), 18);
+  c.emit("Add", {mean, c.scalar(epsilon)}, guarded);
+  c.emit("Sqrt", {guarded}, root);
+  const bool plain = c.is_filled_with(1, 1);
+  c.emit("Div", {c.in(0), root}, plain ? c.out() : unit);
+  if (!plain) c.emit("Mul", {unit, c.in(1)}, c.out());
 }
 
 void batch_norm(LoweringContext& c) {
@@ -300,6 +318,7 @@ const std::vector<ExportRow> rows = {
     {"gather", gather_slices},
     {"gather_elements", gather_elements},
     {"gelu", function},
+    {"gelu_tanh", function},
     {"hard_sigmoid", function},
     {"hard_swish", function},
     {"layer_norm", layer_norm},
@@ -326,6 +345,8 @@ const std::vector<ExportRow> rows = {
     {"reduce_sum", [](LoweringContext& c) { reduce(c, "ReduceSum", 13); }},
     {"regroup", regroup},
     {"reshape", [](LoweringContext& c) { emit_reshape(c, c.in(0), c.result_shape(), c.out()); }},
+    {"rms_norm", rms_norm},
+    {"silu", function},
     {"slice", slice},
     {"smul",
      [](LoweringContext& c) {
@@ -456,6 +477,13 @@ void LoweringContext::emit_function(const std::string& name, TensorRef input, Te
     emit("HardSigmoid", {input}, gate, {{"alpha", 1.0F / 6}, {"beta", 0.5F}});
     return emit("Mul", {input, gate}, output);
   }
+  if (name == "silu") {
+    if (opset() >= 24) return emit("Swish", {input}, output);
+    const TensorRef gate = temporary();
+    emit("Sigmoid", {input}, gate);
+    return emit("Mul", {input, gate}, output);
+  }
+  if (name == "gelu_tanh") return emit_tanh_gelu(input, output);
   if (name == "gelu") {
     if (opset() >= 20) return emit("Gelu", {input}, output);
     if (opset() < 9) return fail("Erf is not in opset " + std::to_string(opset()));
@@ -469,6 +497,20 @@ void LoweringContext::emit_function(const std::string& name, TensorRef input, Te
   if (maps_->write_function(*this, name, input, output, MapWriter::Lines::foreign)) return;
   const std::string reason = maps_->why_not(name);
   fail(reason.empty() ? "ONNX has no operator for the function " + name : reason);
+}
+
+void LoweringContext::emit_tanh_gelu(TensorRef input, TensorRef output) {
+  if (opset() >= 20) return emit("Gelu", {input}, output, {{"approximate", "tanh"}});
+  const TensorRef cube = temporary(), share = temporary(), total = temporary(), scaled = temporary();
+  const TensorRef bend = temporary(), raised = temporary(), half = temporary();
+  emit("Pow", {input, scalar(3.0F)}, cube);
+  emit("Mul", {cube, scalar(0.044715F)}, share);
+  emit("Add", {input, share}, total);
+  emit("Mul", {total, scalar(0.7978845608028654F)}, scaled);
+  emit("Tanh", {scaled}, bend);
+  emit("Add", {bend, scalar(1.0F)}, raised);
+  emit("Mul", {input, scalar(0.5F)}, half);
+  emit("Mul", {half, raised}, output);
 }
 
 void LoweringContext::emit_activated(const std::string& op_type, std::vector<TensorRef> inputs,

@@ -107,6 +107,7 @@ void mish(NodeContext& c) {
 
 void swish(NodeContext& c) {
   const Value x = c.value(0);
+  if (c.real("alpha", 1.0F) == 1.0) return unary(c, "silu");
   c.output(0, c.op("mul", {x, c.op("sigmoid", {times(c, x, c.real("alpha", 1.0F))})}));
 }
 
@@ -114,12 +115,7 @@ void gelu(NodeContext& c) {
   const std::string approximation = c.text("approximate", "none");
   if (approximation == "none") return unary(c, "gelu");
   if (approximation != "tanh") return c.decline("approximate=" + approximation + " is not modelled");
-  // 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
-  const Value x = c.value(0);
-  const Value cube = c.op("mul", {c.op("mul", {x, x}), x});
-  const Value inner = times(c, c.op("add", {x, times(c, cube, 0.044715)}), std::sqrt(2 / std::numbers::pi));
-  const Value bend = c.op("add", {c.op("tanh", {inner}), number(c, 1, c.shape(0))});
-  c.output(0, c.op("mul", {times(c, x, 0.5), bend}));
+  unary(c, "gelu_tanh");
 }
 
 /// Where with a constant condition: x * mask + y * (1 - mask).
@@ -182,7 +178,10 @@ void root_mean_square_normalization(NodeContext& c) {
   if (c.integer("stash_type", 1) != 1) return c.decline("its statistics are not in f32");
   if (c.stopped()) return;
   const Shape shape = c.shape(0);
+  const std::int64_t rank = c.rank(0);
   const Value x = c.value(0);
+  if (axis == rank - 1 && c.shape(1) == Shape{shape.back()})
+    return c.output(0, c.op("rms_norm", {x, c.value(1)}, {{"epsilon", epsilon}}));
   const Value mean = c.op("reduce_mean", {c.op("mul", {x, x})}, {{"axes", range_of(axis - c.rank(0), 0)}});
   if (c.stopped()) return;
   const Value root = c.op("sqrt", {c.op("add", {mean, number(c, epsilon, c.shape_of(mean))})});

@@ -11,6 +11,10 @@ namespace {
 /// multiple of it that an enlarged kernel costs.
 constexpr double allowed_arithmetic = 1.25;
 
+/// An operator for what is spelled out may state a little more for each element, such as the root of the row's
+/// variance, which kernels compute once.
+constexpr double allowed_arithmetic_of_one_pass = 2;
+
 bool contains_reduction(const Expression& expression) {
   return expression.kind == Expression::Kind::reduce ||
          std::any_of(expression.operands.begin(), expression.operands.end(), contains_reduction);
@@ -56,11 +60,16 @@ class BaselineMaker {
           const Match& match = *place;
           if (stop_.raised()) return Error{ErrorCode::interrupted, "interrupted while the baseline was made", {}};
           if (!still_matches(list.graph(), result.graph, match)) continue;
+          const std::optional<Value> argument = spelled_out_function(result.graph, match);
           const std::optional<Chain> chain = chain_of(result.graph, match);
-          if (!chain || (applicable_ && !applicable_(result.graph, rule, match))) continue;
+          if ((!argument && !chain) || (applicable_ && !applicable_(result.graph, rule, match))) continue;
           Expected<RewriteResult> rewritten = apply_with_changes(result.graph, rule, match, rules_.catalog());
-          if (!rewritten || (chain->joins && !is_one_operator_on(*chain, *rewritten))) continue;
-          TASO_ASSIGN(const bool pays, pays_off(result.graph, *rewritten));
+          if (!rewritten) continue;
+          const bool in_one_pass = argument && is_one_operator_on({*argument}, *rewritten);
+          const bool fused = chain && (!chain->joins || is_one_operator_on(chain->read, *rewritten));
+          if (!in_one_pass && !fused) continue;
+          TASO_ASSIGN(const bool pays, pays_off(result.graph, *rewritten,
+                                                in_one_pass ? allowed_arithmetic_of_one_pass : allowed_arithmetic));
           if (!pays || (writable_ && !writable_(*rewritten))) continue;
           result.applications.push_back(describe_application(result.graph, rule, match));
           result.graph = std::move(rewritten->graph);
@@ -73,6 +82,33 @@ class BaselineMaker {
   }
 
  private:
+  /// Whether an operator is no more than a step of a longer computation on one tensor: it works element by element,
+  /// broadcasts, or reduces its only tensor.
+  bool is_step(const Node& node) {
+    const OperatorDefinition* definition = registry_.find(node.op);
+    if (definition == nullptr || node.outputs.size() != 1) return false;
+    return definition->elementwise || node.is_op("broadcast") || (node.inputs.size() == 1 && has_reduction(node.op));
+  }
+
+  /// The tensor that is the argument, if the matched operators, at least two, are steps that read nothing else from
+  /// outside (weights not counted): a function that an exporter has spelled out, such as x * sigmoid(x) or a
+  /// normalization of rows.
+  std::optional<Value> spelled_out_function(const Graph& graph, const Match& match) {
+    std::optional<Value> argument;
+    for (const NodeId id : match.nodes) {
+      const Node& node = graph.node(id);
+      if (node.weight_only) continue;
+      if (!is_step(node)) return std::nullopt;
+      for (const Value& input : node.inputs) {
+        if (graph.node(input.node).weight_only) continue;
+        if (std::find(match.nodes.begin(), match.nodes.end(), input.node) != match.nodes.end()) continue;
+        if (argument && *argument != input) return std::nullopt;
+        argument = input;
+      }
+    }
+    return argument;
+  }
+
   bool has_reduction(const std::string& op) {
     const auto [place, added] = has_reduction_.emplace(op, false);
     if (added) {
@@ -128,9 +164,9 @@ class BaselineMaker {
     return chain;
   }
 
-  /// What replaces the chain is one operator that reads the same tensors, each as often: nothing is computed in another
-  /// way, as a sum of x and a convolution of x by another kernel would be.
-  static bool is_one_operator_on(const Chain& chain, const RewriteResult& after) {
+  /// What replaces the match is one operator that reads `tensors`, sorted, each as often: nothing is computed in
+  /// another way, as a sum of x and a convolution of x by another kernel would be.
+  static bool is_one_operator_on(const std::vector<Value>& tensors, const RewriteResult& after) {
     std::vector<Value> read;
     int operators = 0;
     for (const NodeId id : after.added) {
@@ -141,11 +177,11 @@ class BaselineMaker {
         if (!after.graph.node(input.node).weight_only) read.push_back(input);
     }
     std::sort(read.begin(), read.end());
-    return operators == 1 && read == chain.read;
+    return operators == 1 && read == tensors;
   }
 
-  /// Fewer operators, and hardly more arithmetic.
-  Expected<bool> pays_off(const Graph& before, const RewriteResult& after) const {
+  /// Fewer operators, and at most `allowed` times the arithmetic.
+  Expected<bool> pays_off(const Graph& before, const RewriteResult& after, double allowed) const {
     std::int64_t operators = 0;
     double removed_flops = 0, added_flops = 0;
     auto tally = [&](const Graph& graph, const std::vector<NodeId>& nodes, int sign, double& flops) -> Status {
@@ -162,7 +198,7 @@ class BaselineMaker {
     };
     TASO_RETURN_IF_ERROR(tally(before, after.removed, -1, removed_flops));
     TASO_RETURN_IF_ERROR(tally(after.graph, after.added, 1, added_flops));
-    return operators < 0 && added_flops <= allowed_arithmetic * removed_flops;
+    return operators < 0 && added_flops <= allowed * removed_flops;
   }
 
   const RuleIndex& rules_;

@@ -101,7 +101,9 @@ Subject subject_of(const std::string& path, const Model& model, const RunOptions
 }
 
 Expected<RuleIndex> fusing_rules(const RunOptions& options, const OperatorRegistry& registry) {
-  TASO_ASSIGN(const std::vector<std::string> files, rule_files(options.common));
+  TASO_ASSIGN(std::vector<std::string> files, simplify_rule_files(options.common));
+  TASO_ASSIGN(const std::vector<std::string> fusing, rule_files(options.common));
+  files.insert(files.end(), fusing.begin(), fusing.end());
   std::vector<Substitution> rules;
   for (const std::string& file : files) {
     TASO_ASSIGN(std::vector<Substitution> loaded, load_rules(file, registry));

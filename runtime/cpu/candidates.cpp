@@ -30,6 +30,7 @@ const std::vector<Row>& table() {
       {{"reduce_sum", "reduce_mean", "reduce_max", "global_avg_pool"}, {{"own reduce", reduction}}},
       {{"softmax"}, {{"own softmax", softmax}}},
       {{"layer_norm"}, {{"own layer_norm", layer_norm}}},
+      {{"rms_norm"}, {{"own rms_norm", rms_norm}}},
       {{"batch_norm"}, {{"own batch_norm", batch_norm}}},
       {{"lrn"}, {{"own lrn", lrn}}},
   };

@@ -16,6 +16,7 @@ namespace taso::cpu {
 [[nodiscard]] KernelOffer reduction(const KernelRequest& request, const OperatorRegistry& registry);
 [[nodiscard]] KernelOffer softmax(const KernelRequest& request, const OperatorRegistry& registry);
 [[nodiscard]] KernelOffer layer_norm(const KernelRequest& request, const OperatorRegistry& registry);
+[[nodiscard]] KernelOffer rms_norm(const KernelRequest& request, const OperatorRegistry& registry);
 [[nodiscard]] KernelOffer batch_norm(const KernelRequest& request, const OperatorRegistry& registry);
 [[nodiscard]] KernelOffer lrn(const KernelRequest& request, const OperatorRegistry& registry);
 /// Any operator that a specification defines, from its definition; row-major, or element-wise in any layout.

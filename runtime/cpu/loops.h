@@ -55,6 +55,8 @@ struct LoopTable {
   /// (x - mean) / sqrt(variance + epsilon) * scale + bias of one row.
   void (*layer_norm)(const float* x, const float* scale, const float* bias, float* y, std::int64_t count,
                      float epsilon);
+  /// x / sqrt(mean of squares + epsilon) * scale of one row.
+  void (*rms_norm)(const float* x, const float* scale, float* y, std::int64_t count, float epsilon);
   /// y[i] = x[i] / (bias + alpha * s[i]) ** beta.
   void (*lrn)(const float* x, const float* s, float* y, std::int64_t count, float alpha, float beta, float bias);
   /// y[i * y_stride + j] = x[j * x_stride + i] for i < rows, j < columns.

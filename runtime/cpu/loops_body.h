@@ -190,6 +190,14 @@ struct Relu {
 struct Gelu {
   static float apply(float x, float, float) { return 0.5f * x * (1.0f + error_function(x * 0.707106781186547524f)); }
 };
+struct GeluTanh {
+  static float apply(float x, float, float) {
+    return x * Sigmoid::apply(1.5957691216057308f * (x + 0.044715f * (x * x * x)), 0, 0);  // (1 + tanh(t)) / 2
+  }
+};
+struct Silu {
+  static float apply(float x, float, float) { return x * Sigmoid::apply(x, 0, 0); }
+};
 struct HardSwish {
   static float apply(float x, float, float) {
     float v = x * (1.0f / 6.0f) + 0.5f;
@@ -307,6 +315,8 @@ constexpr UnaryEntry unary_entries[] = {
     {"sign", unary<Sign>},
     {"relu", unary<Relu>},
     {"gelu", unary<Gelu>},
+    {"gelu_tanh", unary<GeluTanh>},
+    {"silu", unary<Silu>},
     {"hard_swish", unary<HardSwish>},
     {"hard_sigmoid", unary<HardSigmoid>},
     {"square", unary<Square>},
@@ -433,6 +443,15 @@ void layer_norm(const float* x, const float* scales, const float* bias, float* y
   for (Count i = 0; i < count; ++i) y[i] = (x[i] - mean) * factor * scales[i] + bias[i];
 }
 
+void rms_norm(const float* x, const float* scales, float* y, Count count, float epsilon) {
+  float squares = 0;
+#pragma omp simd reduction(+ : squares)
+  for (Count i = 0; i < count; ++i) squares += x[i] * x[i];
+  const float factor = 1.0f / sqrtf(squares / static_cast<float>(count) + epsilon);
+#pragma omp simd
+  for (Count i = 0; i < count; ++i) y[i] = x[i] * factor * scales[i];
+}
+
 void lrn(const float* x, const float* s, float* y, Count count, float alpha, float beta, float bias) {
   if (beta == 0.75f) {
 #pragma omp simd
@@ -492,6 +511,7 @@ const LoopTable* TASO_LOOPS_NAME() {
                                       softmax,
                                       exp_minus,
                                       layer_norm,
+                                      rms_norm,
                                       lrn,
                                       transpose};
   return &table;

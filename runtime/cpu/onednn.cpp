@@ -363,6 +363,11 @@ Activation activation_of(const KernelRequest& request, bool as_loop = false) {
     activation.fused = algorithm::eltwise_tanh;
   } else if (name == "gelu") {
     activation.fused = algorithm::eltwise_gelu_erf;
+  } else if (name == "gelu_tanh") {
+    activation.fused = algorithm::eltwise_gelu_tanh;
+  } else if (name == "silu") {
+    activation.fused = algorithm::eltwise_swish;
+    activation.alpha = 1.0f;
   } else if (name == "hard_swish") {
     activation.fused = algorithm::eltwise_hardswish;
     activation.alpha = 1.0f / 6.0f;

@@ -171,28 +171,36 @@ class Softmax final : public Kernel {
   int threads_;
 };
 
-class LayerNorm final : public Kernel {
+/// layer_norm, or without a bias rms_norm.
+class RowNorm final : public Kernel {
  public:
-  LayerNorm(std::int64_t rows, std::int64_t count, float epsilon, int threads)
-      : Kernel(std::string("own layer_norm ") + loops().instruction_set),
-        rows_(rows),
+  RowNorm(const KernelRequest& request, std::int64_t count)
+      : Kernel("own " + request.op + " " + loops().instruction_set),
+        has_bias_(request.inputs.size() == 3),
+        rows_(request.inputs[0].type.elements() / count),
         count_(count),
-        epsilon_(epsilon),
-        threads_(threads) {}
+        epsilon_(static_cast<float>(request.attributes.real("epsilon"))),
+        threads_(request.threads) {}
 
   Status execute(const KernelArguments& arguments) const override {
     const float* x = floats(arguments.inputs[0]);
     float* y = floats(arguments.outputs[0]);
     const std::int64_t grain = std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(count_, 1));
     parallel_chunks(threads_, rows_, grain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row)
-        loops().layer_norm(x + row * count_, floats(arguments.inputs[1]), floats(arguments.inputs[2]), y + row * count_,
-                           count_, epsilon_);
+      for (std::int64_t row = begin; row < end; ++row) {
+        const float* from = x + row * count_;
+        float* to = y + row * count_;
+        if (has_bias_)
+          loops().layer_norm(from, floats(arguments.inputs[1]), floats(arguments.inputs[2]), to, count_, epsilon_);
+        else
+          loops().rms_norm(from, floats(arguments.inputs[1]), to, count_, epsilon_);
+      }
     });
     return {};
   }
 
  private:
+  bool has_bias_;
   std::int64_t rows_, count_;
   float epsilon_;
   int threads_;
@@ -452,17 +460,23 @@ KernelOffer softmax(const KernelRequest& request, const OperatorRegistry&) {
   return {std::make_unique<Softmax>(outer, shape[axis], inner, request.threads), ""};
 }
 
-KernelOffer layer_norm(const KernelRequest& request, const OperatorRegistry&) {
+namespace {
+
+KernelOffer row_norm(const KernelRequest& request) {
   if (!is_all_floats(request)) return decline("only f32");
   for (const Operand& operand : request.inputs)
     if (operand.layout != Layout::row_major) return decline("only row-major tensors");
   if (request.outputs[0].layout != Layout::row_major) return decline("only row-major tensors");
   const std::int64_t count = request.inputs[0].type.shape.back();
   if (count == 0) return decline("empty rows");
-  return {std::make_unique<LayerNorm>(request.inputs[0].type.elements() / count, count,
-                                      static_cast<float>(request.attributes.real("epsilon")), request.threads),
-          ""};
+  return {std::make_unique<RowNorm>(request, count), ""};
 }
+
+}  // namespace
+
+KernelOffer layer_norm(const KernelRequest& request, const OperatorRegistry&) { return row_norm(request); }
+
+KernelOffer rms_norm(const KernelRequest& request, const OperatorRegistry&) { return row_norm(request); }
 
 KernelOffer batch_norm(const KernelRequest& request, const OperatorRegistry&) {
   if (!is_all_floats(request)) return decline("only f32");

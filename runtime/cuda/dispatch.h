@@ -309,11 +309,12 @@ void run(const SoftmaxStep& step, const Buffers& buffers, Runner& runner) {
 }
 
 template <class Runner>
-void run(const LayerNormStep& step, const Buffers& buffers, Runner& runner) {
+void run(const RowNormStep& step, const Buffers& buffers, Runner& runner) {
   with_float(step.element, [&]<class T>(T*) {
+    const T* bias = step.centers ? source<T>(input(2), buffers) : nullptr;
     runner.team(
-        LayerNorm<T>{source<T>(input(0), buffers), source<T>(input(1), buffers), source<T>(input(2), buffers),
-                     target<T>(output(0), buffers), step.rows, step.count, step.x_stride, step.y_stride, step.epsilon},
+        RowNorm<T>{source<T>(input(0), buffers), source<T>(input(1), buffers), bias, target<T>(output(0), buffers),
+                   step.rows, step.count, step.x_stride, step.y_stride, step.epsilon},
         step.rows.elements, step.team);
   });
 }

@@ -431,12 +431,13 @@ struct Softmax {
   }
 };
 
-/// (x - mean) / sqrt(variance + epsilon) * scale + bias of every row: rows are walked as y, x.
+/// (x - mean) / sqrt(variance + epsilon) * scale + bias of every row, or without a bias x / sqrt(mean square + epsilon)
+/// * scale: rows are walked as y, x.
 template <class T>
-struct LayerNorm {
+struct RowNorm {
   const T* x;
   const T* scale;
-  const T* bias;
+  const T* bias;  ///< Or null: the mean is taken for 0.
   T* y;
   Walk<2> rows;
   std::int64_t count, x_stride, y_stride;
@@ -448,17 +449,22 @@ struct LayerNorm {
     rows.at(row, at);
     const T* from = x + at[1];
     T* to = y + at[0];
-    float total = 0;
-    for (std::int64_t i = team.begin(); i < count; i += team.step()) total += widen(from[i * x_stride]);
-    const float mean = team.sum(total) / static_cast<float>(count);
+    float mean = 0;
+    if (bias != nullptr) {
+      float total = 0;
+      for (std::int64_t i = team.begin(); i < count; i += team.step()) total += widen(from[i * x_stride]);
+      mean = team.sum(total) / static_cast<float>(count);
+    }
     float squares = 0;
     for (std::int64_t i = team.begin(); i < count; i += team.step()) {
       const float distance = widen(from[i * x_stride]) - mean;
       squares += distance * distance;
     }
     const float deviation = sqrtf(team.sum(squares) / static_cast<float>(count) + epsilon);
-    for (std::int64_t i = team.begin(); i < count; i += team.step())
-      to[i * y_stride] = narrow<T>((widen(from[i * x_stride]) - mean) / deviation * widen(scale[i]) + widen(bias[i]));
+    for (std::int64_t i = team.begin(); i < count; i += team.step()) {
+      const float unit = (widen(from[i * x_stride]) - mean) / deviation;
+      to[i * y_stride] = narrow<T>(unit * widen(scale[i]) + (bias != nullptr ? widen(bias[i]) : 0.0F));
+    }
   }
 };
 
@@ -538,11 +544,12 @@ struct Chain {
 };
 
 /// What is computed of whole rows.
-enum class RowFunction : std::uint8_t { softmax, normalize };
+enum class RowFunction : std::uint8_t { softmax, normalize, divide_by_root };
 
 /// A function of every row of what the first `before` instructions leave in register `value`: softmax, or
-/// (x - mean) / sqrt(variance + epsilon); then the other instructions, which find its result in register `result`. The
-/// first ones are computed anew in each of the passes over a row, and store nothing.
+/// (x - mean) / sqrt(variance + epsilon), or with a mean of 0 (divide_by_root); then the other instructions, which find
+/// its result in register `result`. The first ones are computed anew in each of the passes over a row, and store
+/// nothing.
 template <class T>
 struct RowChain {
   const T* sources[max_sources];
@@ -572,8 +579,10 @@ struct RowChain {
       for (std::int64_t i = team.begin(); i < count; i += team.step()) scale += expf(element(i) - center);
       scale = team.sum(scale);
     } else {
-      for (std::int64_t i = team.begin(); i < count; i += team.step()) center += element(i);
-      center = team.sum(center) / static_cast<float>(count);
+      if (function == RowFunction::normalize) {
+        for (std::int64_t i = team.begin(); i < count; i += team.step()) center += element(i);
+        center = team.sum(center) / static_cast<float>(count);
+      }
       for (std::int64_t i = team.begin(); i < count; i += team.step()) {
         const float distance = element(i) - center;
         scale += distance * distance;

@@ -25,6 +25,7 @@ enum class Function : std::uint8_t {
   exp,
   floor,
   gelu,
+  gelu_tanh,
   hard_sigmoid,
   hard_swish,
   log,
@@ -33,6 +34,7 @@ enum class Function : std::uint8_t {
   round,
   sigmoid,
   sign,
+  silu,
   sin,
   sinh,
   sqrt,
@@ -46,10 +48,10 @@ enum class Binary : std::uint8_t { add, sub, mul, div, pow, maximum };
 
 /// By name; nothing if there is none.
 [[nodiscard]] inline std::optional<Function> function_named(std::string_view name) {
-  constexpr std::string_view names[] = {"identity", "abs",  "asinh",  "atan",  "ceil",    "clip",         "cos",
-                                        "cosh",     "erf",  "exp",    "floor", "gelu",    "hard_sigmoid", "hard_swish",
-                                        "log",      "neg",  "relu",   "round", "sigmoid", "sign",         "sin",
-                                        "sinh",     "sqrt", "square", "tan",   "tanh"};
+  constexpr std::string_view names[] = {"identity",   "abs", "asinh", "atan",  "ceil",   "clip",      "cos",
+                                        "cosh",       "erf", "exp",   "floor", "gelu",   "gelu_tanh", "hard_sigmoid",
+                                        "hard_swish", "log", "neg",   "relu",  "round",  "sigmoid",   "sign",
+                                        "silu",       "sin", "sinh",  "sqrt",  "square", "tan",       "tanh"};
   for (std::size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i)
     if (names[i] == name) return static_cast<Function>(i);
   return std::nullopt;
@@ -76,6 +78,8 @@ TASO_BOTH float evaluate(Function function, float x, float p, float q) {
       return expf(x);
     case Function::gelu:  // x / 2 * (1 + erf(x / sqrt(2))) without the cancellation at negative x
       return 0.5F * x * erfcf(-0.707106781186547524F * x);
+    case Function::gelu_tanh:  // (1 + tanh(t)) / 2 = sigmoid(2 t)
+      return x / (1.0F + expf(-1.5957691216057308F * (x + 0.044715F * (x * x * x))));
     case Function::hard_sigmoid:
       return fminf(fmaxf(x * (1.0F / 6.0F) + 0.5F, 0.0F), 1.0F);
     case Function::hard_swish:
@@ -88,6 +92,8 @@ TASO_BOTH float evaluate(Function function, float x, float p, float q) {
       return x < 0.0F ? 0.0F : x;
     case Function::sigmoid:
       return 1.0F / (1.0F + expf(-x));
+    case Function::silu:
+      return x / (1.0F + expf(-x));
     case Function::asinh:
       return asinhf(x);
     case Function::atan:

@@ -34,6 +34,13 @@ bool is_float_operand(const Operand& operand, ElementType element) {
          block_of(operand.layout) == 0 && fits(operand.layout, operand.type.shape);
 }
 
+bool is_row_norm(const KernelRequest& request) { return request.op == "layer_norm" || request.op == "rms_norm"; }
+
+RowFunction row_function_of(const KernelRequest& request) {
+  if (request.op == "softmax") return RowFunction::softmax;
+  return request.op == "layer_norm" ? RowFunction::normalize : RowFunction::divide_by_root;
+}
+
 class ChainPlanner {
  public:
   explicit ChainPlanner(const KernelRequest& request) : request_(request), fused_(*request.fused) {}
@@ -67,7 +74,7 @@ class ChainPlanner {
     for (std::size_t i = 0; i < fused_.parts.size(); ++i) {
       const KernelRequest& part = fused_.parts[i].request;
       if (only_moves(part)) continue;
-      const bool rows = part.op == "softmax" || part.op == "layer_norm";
+      const bool rows = part.op == "softmax" || is_row_norm(part);
       if (rows && row_part_) return decline("two functions of rows");
       if (rows) row_part_ = i;
       if (part.outputs.size() != 1) return decline("no kernel for " + part.op + " with others");
@@ -169,7 +176,7 @@ class ChainPlanner {
       if (next.b < 0) return false;
       value = add(next);
     }
-    if (part.op == "layer_norm") epsilon_ = static_cast<float>(part.attributes.real("epsilon"));
+    if (is_row_norm(part)) epsilon_ = static_cast<float>(part.attributes.real("epsilon"));
     values_[number].push_back({std::nullopt, 0, value});
     return true;
   }
@@ -310,8 +317,7 @@ class ChainPlanner {
     step.shape.before = row_.before;
     step.shape.value = row_.value;
     step.shape.result = row_.result;
-    step.shape.function =
-        fused_.parts[*row_part_].request.op == "softmax" ? RowFunction::softmax : RowFunction::normalize;
+    step.shape.function = row_function_of(fused_.parts[*row_part_].request);
     step.shape.epsilon = epsilon_;
     // As for the functions of rows alone: threads side by side write neighbouring elements.
     const bool adjoin = box_.rank > 0 && element_code_.strides[max_sources][box_.rank - 1] == 1;

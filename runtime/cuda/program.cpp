@@ -386,22 +386,24 @@ PlannedProgram softmaxed(const KernelRequest& request) {
   return one_step("own softmax", step);
 }
 
-PlannedProgram layer_normed(const KernelRequest& request) {
+/// layer_norm, or without a bias rms_norm.
+PlannedProgram row_normed(const KernelRequest& request) {
   if (!is_one_float(request)) return no_program("only f32, f16 or bf16");
   const Operand& x = request.inputs[0];
   const Operand& y = request.outputs[0];
   const std::size_t axis = x.type.shape.size() - 1;
   const auto rows = rows_of(y, x, axis);
   if (!rows) return too_many_axes();
-  LayerNormStep step;
+  RowNormStep step;
   step.element = y.type.element;
   step.rows = *rows;
   step.count = x.type.shape[axis];
   step.x_stride = strides_of(x)[axis];
   step.y_stride = strides_of(y)[axis];
   step.epsilon = static_cast<float>(request.attributes.real("epsilon"));
+  step.centers = request.op == "layer_norm";
   step.team = team_for(step.count, step.x_stride, *rows);
-  return one_step("own layer_norm", step);
+  return one_step("own " + request.op, step);
 }
 
 PlannedProgram batch_normed(const KernelRequest& request) {
@@ -439,9 +441,10 @@ struct Row {
 
 const std::vector<Row>& table() {
   static const std::vector<Row> rows = {
-      {{"add", "sub",  "mul",     "div",  "pow",  "smul",       "neg",          "abs",  "sqrt",  "exp",     "log",
-        "erf", "tanh", "sigmoid", "relu", "gelu", "hard_swish", "hard_sigmoid", "clip", "apply", "maximum", "sin",
-        "cos", "tan",  "atan",    "sinh", "cosh", "asinh",      "floor",        "ceil", "round", "sign"},
+      {{"add",   "sub",   "mul",     "div",   "pow",     "smul",      "neg",  "abs",        "sqrt",
+        "exp",   "log",   "erf",     "tanh",  "sigmoid", "relu",      "gelu", "hard_swish", "hard_sigmoid",
+        "clip",  "apply", "maximum", "sin",   "cos",     "tan",       "atan", "sinh",       "cosh",
+        "asinh", "floor", "ceil",    "round", "sign",    "gelu_tanh", "silu"},
        elementwise},
       {{"transpose", reorder_op, "concat", "split", "slice", "broadcast", "reshape", "pad", "enlarge", "pad_channels",
         "regroup"},
@@ -450,7 +453,7 @@ const std::vector<Row>& table() {
       {{"max_pool2d", "avg_pool2d_include", "avg_pool2d_exclude"}, pooled},
       {{"reduce_sum", "reduce_mean", "reduce_max", "global_avg_pool"}, reduced},
       {{"softmax"}, softmaxed},
-      {{"layer_norm"}, layer_normed},
+      {{"layer_norm", "rms_norm"}, row_normed},
       {{"batch_norm"}, batch_normed},
       {{"lrn"}, response_normed},
   };

@@ -111,11 +111,12 @@ struct SoftmaxStep {
   std::int64_t count = 0, x_stride = 1, y_stride = 1;
   TeamShape team = TeamShape::warp;
 };
-struct LayerNormStep {
+struct RowNormStep {
   ElementType element = ElementType::f32;
   Walk<2> rows;
   std::int64_t count = 0, x_stride = 1, y_stride = 1;
   float epsilon = 0;
+  bool centers = true;  ///< layer_norm, with a bias; else rms_norm.
   TeamShape team = TeamShape::warp;
 };
 
@@ -146,9 +147,9 @@ struct RowChainStep {
   TeamShape team = TeamShape::warp;
 };
 
-using Step = std::variant<UnaryStep, BinaryStep, EpilogueStep, CopyStep, FillStep, PaddingStep, GatheringStep,
-                          PoolingStep, BatchNormStep, LrnStep, ReductionStep, SoftmaxStep, LayerNormStep, CopiesStep,
-                          ChainStep, RowChainStep>;
+using Step =
+    std::variant<UnaryStep, BinaryStep, EpilogueStep, CopyStep, FillStep, PaddingStep, GatheringStep, PoolingStep,
+                 BatchNormStep, LrnStep, ReductionStep, SoftmaxStep, RowNormStep, CopiesStep, ChainStep, RowChainStep>;
 
 /// Steps in order.
 struct Program {
@@ -166,8 +167,8 @@ struct PlannedProgram {
 [[nodiscard]] PlannedProgram plan_program(const KernelRequest& request);
 
 /// The one step for a fused request: of operators that only move elements, one of them perhaps a concatenation, or of
-/// element-wise operators, with at most one softmax or layer_norm along the rows, and of operators that move what is
-/// read (runtime/access.h). Declines where that is not all there is, where there is no room for it, and where
+/// element-wise operators, with at most one softmax, layer_norm or rms_norm along the rows, and of operators that move
+/// what is read (runtime/access.h). Declines where that is not all there is, where there is no room for it, and where
 /// neighbouring elements of the result are far apart in an operand, which a copy by tiles reads faster.
 [[nodiscard]] PlannedProgram plan_fused(const KernelRequest& request);
 

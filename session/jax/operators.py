@@ -121,6 +121,14 @@ def op_gelu(x):
     return 0.5 * x * (1 + lax.erf(x / 1.4142135623730951))
 
 
+def op_gelu_tanh(x):
+    return 0.5 * x * (1 + jnp.tanh(0.7978845608028654 * (x + 0.044715 * (x * x * x))))
+
+
+def op_silu(x):
+    return x * op_sigmoid(x)
+
+
 def op_hard_sigmoid(x):
     return jnp.clip(x / 6 + 0.5, 0, 1)
 
@@ -227,6 +235,10 @@ def op_softmax(x, axis):
 def op_layer_norm(x, scale, bias, epsilon):
     centred = x - jnp.mean(x, axis=-1, keepdims=True)
     return centred / jnp.sqrt(jnp.mean(centred * centred, axis=-1, keepdims=True) + epsilon) * scale + bias
+
+
+def op_rms_norm(x, scale, epsilon):
+    return x / jnp.sqrt(jnp.mean(x * x, axis=-1, keepdims=True) + epsilon) * scale
 
 
 def op_batch_norm(x, scale, bias, mean, variance, epsilon):

@@ -133,11 +133,15 @@ group conv_fusion
   apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=tanh
   apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=gelu
   apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=hard_swish
+  apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=gelu_tanh
+  apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=silu
   apply relu(activation)
   apply sigmoid(activation)
   apply tanh(activation)
   apply gelu(activation)
   apply hard_swish(activation)
+  apply gelu_tanh(activation)
+  apply silu(activation)
   apply add(activation, weight)
   apply sub(activation, weight)
   on_weights broadcast(input) shape=[n, o, h1, w1]
@@ -167,11 +171,15 @@ group conv_activation
   apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=tanh
   apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=gelu
   apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=hard_swish
+  apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=gelu_tanh
+  apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=silu
   apply relu(activation)
   apply sigmoid(activation)
   apply tanh(activation)
   apply gelu(activation)
   apply hard_swish(activation)
+  apply gelu_tanh(activation)
+  apply silu(activation)
   on_weights ones() shape=[o]
   on_weights sub(weight, weight)
 
@@ -204,11 +212,15 @@ group conv_residual
   apply conv2d_bias_add_act(input, input, weight, input) strides=s pads=p dilations=d act=tanh
   apply conv2d_bias_add_act(input, input, weight, input) strides=s pads=p dilations=d act=gelu
   apply conv2d_bias_add_act(input, input, weight, input) strides=s pads=p dilations=d act=hard_swish
+  apply conv2d_bias_add_act(input, input, weight, input) strides=s pads=p dilations=d act=gelu_tanh
+  apply conv2d_bias_add_act(input, input, weight, input) strides=s pads=p dilations=d act=silu
   apply relu(activation)
   apply sigmoid(activation)
   apply tanh(activation)
   apply gelu(activation)
   apply hard_swish(activation)
+  apply gelu_tanh(activation)
+  apply silu(activation)
   apply add(activation, activation)
   apply add(activation, weight)
   apply sub(activation, weight)
@@ -433,6 +445,8 @@ group conv_padded
   apply conv2d_bias_act(input, weight, weight) strides=s pads=p dilations=d act=tanh
   apply conv2d_bias_act(input, weight, weight) strides=s pads=p dilations=d act=gelu
   apply conv2d_bias_act(input, weight, weight) strides=s pads=p dilations=d act=hard_swish
+  apply conv2d_bias_act(input, weight, weight) strides=s pads=p dilations=d act=gelu_tanh
+  apply conv2d_bias_act(input, weight, weight) strides=s pads=p dilations=d act=silu
   apply pad(activation) before=[0, 0, 0, 0] after=[0, m, 0, 0]
   on_weights pad_channels(input) outputs=m inputs=0
   on_weights pad(input) before=[0] after=[m]
@@ -698,11 +712,15 @@ group matmul_fusion
   apply matmul_bias_act(input, input, weight) act=tanh
   apply matmul_bias_act(input, input, weight) act=gelu
   apply matmul_bias_act(input, input, weight) act=hard_swish
+  apply matmul_bias_act(input, input, weight) act=gelu_tanh
+  apply matmul_bias_act(input, input, weight) act=silu
   apply relu(activation)
   apply sigmoid(activation)
   apply tanh(activation)
   apply gelu(activation)
   apply hard_swish(activation)
+  apply gelu_tanh(activation)
+  apply silu(activation)
   apply add(activation, weight)
   apply sub(activation, weight)
   on_weights broadcast(input) shape=[g, m, j]
@@ -725,11 +743,15 @@ group matmul_activation
   apply matmul_bias_act(input, input, weight) act=tanh
   apply matmul_bias_act(input, input, weight) act=gelu
   apply matmul_bias_act(input, input, weight) act=hard_swish
+  apply matmul_bias_act(input, input, weight) act=gelu_tanh
+  apply matmul_bias_act(input, input, weight) act=silu
   apply relu(activation)
   apply sigmoid(activation)
   apply tanh(activation)
   apply gelu(activation)
   apply hard_swish(activation)
+  apply gelu_tanh(activation)
+  apply silu(activation)
   on_weights ones() shape=[j]
   on_weights sub(weight, weight)
 
@@ -985,6 +1007,8 @@ group concat_elementwise
   apply tanh(activation)
   apply gelu(activation)
   apply hard_swish(activation)
+  apply gelu_tanh(activation)
+  apply silu(activation)
   apply add(activation, activation)
   apply mul(activation, activation)
 
@@ -1005,6 +1029,8 @@ group split_elementwise
   apply tanh(activation)
   apply gelu(activation)
   apply hard_swish(activation)
+  apply gelu_tanh(activation)
+  apply silu(activation)
   apply add(activation, activation)
   apply mul(activation, activation)
 
@@ -1037,6 +1063,44 @@ group unconnected_siblings_of_images
   apply split(activation) axis=-3 sizes=[c1, c2]
   apply relu(activation)
 
+# Other functions of parts are functions of the whole.
+group concat_functions
+  max_ops 3
+  max_weight_ops 0
+  extent a: 2, 3
+  extent c1: 2, 3
+  extent c2: 3, 1
+  activation x [a, c1]
+  activation y [a, c2]
+  apply concat(activation, activation) axis=-1
+  apply sin(activation)
+  apply cos(activation)
+  apply tan(activation)
+  apply atan(activation)
+  apply sinh(activation)
+  apply cosh(activation)
+  apply asinh(activation)
+  apply floor(activation)
+  apply ceil(activation)
+  apply round(activation)
+  apply sign(activation)
+
+# Sums and means along axes of two tensors are those of their sum.
+group sums_along_axes
+  max_ops 3
+  max_weight_ops 0
+  lowering
+  extent a: 2, 3
+  extent b: 3, 2
+  activation x [a, b]
+  activation y [a, b]
+  apply add(activation, activation)
+  apply mul(activation, activation)
+  apply cumulative_sum(activation) axis=-1
+  apply reduce_prod(activation) axes=[-1]
+  apply reduce_sum(activation) axes=[-1]
+  apply reduce_mean(activation) axes=[-1]
+
 # Operators that change nothing, undo each other, or move past each other.
 group views
   max_ops 2
@@ -1056,6 +1120,8 @@ group views
   apply transpose(activation) perm=[0, 1, 2]
   apply relu(activation)
   apply gelu(activation)
+  apply gelu_tanh(activation)
+  apply silu(activation)
 
 group views_of_images
   max_ops 2

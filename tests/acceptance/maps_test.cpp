@@ -105,7 +105,7 @@ TEST_F(Maps, ComposedOperatorsAreOptimizedAndRun) {
     return model;
   }();
   const onnx::ModelProto after = optimize(attention_model("4"));
-  EXPECT_THAT(report_, HasSubstr("rms_norm_takes_scale"));
+  EXPECT_THAT(report_, HasSubstr("acme_norm_takes_scale"));
   EXPECT_EQ(types(after), "com.acme::RmsNorm com.acme::Attention com.acme::Activation");
   // The normalisation has another weight; the others are the nodes that they were.
   EXPECT_EQ(after.graph().node(0).attribute(0).name(), "eps");
@@ -156,7 +156,7 @@ TEST_F(Maps, AWrongMapIsOneLine) {
   ASSERT_TRUE(attention_model("4").save(before).ok());
   ASSERT_TRUE(write_file_atomically(map,
                                     "com.acme::RmsNorm (x, w; eps: real = 1e-6) -> y\n"
-                                    "  = rms_norm(x, w; eps=eps)\n")
+                                    "  = acme_norm(x, w; eps=eps)\n")
                   .ok());
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"taso-run", before},
@@ -164,7 +164,7 @@ TEST_F(Maps, AWrongMapIsOneLine) {
         std::vector<std::string>{"taso-verify", "--rule", "neg(neg(x)) => x"}}) {
     const ProcessResult result = run(arguments[0], {arguments.begin() + 1, arguments.end()});
     EXPECT_EQ(result.exit_code, 3);
-    EXPECT_EQ(result.errors, arguments[0] + ": " + map + ":2:20: rms_norm has no attribute 'eps'; it has epsilon\n");
+    EXPECT_EQ(result.errors, arguments[0] + ": " + map + ":2:21: acme_norm has no attribute 'eps'; it has epsilon\n");
   }
 }
 

@@ -1,6 +1,7 @@
 // The shipped rules are generated, proved, and what the optimizer relies on is among them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "graph/pattern.h"
@@ -30,7 +31,7 @@ TEST(ShippedRules, AreGeneratedAndProved) {
     again += "\n" + to_string(rule, *registry);
   }
   EXPECT_GE(rules->size(), 40u);
-  EXPECT_LE(rules->size(), 250u);
+  EXPECT_LE(rules->size(), 300u);
   // What is written is what is read.
   ASSERT_GE(text->size(), again.size());
   EXPECT_EQ(text->substr(text->size() - again.size()), again);
@@ -47,6 +48,25 @@ TEST(ShippedRules, ThatSimplifyCarryProofs) {
     EXPECT_TRUE(carries_proof(rule, *registry)) << rule.name;
     EXPECT_EQ(rule.numeric_class, NumericClass::exact) << rule.name;
     EXPECT_TRUE(rule.target.nodes.empty()) << rule.name;
+  }
+}
+
+// Those that recognize end in one operator, but for numbers that it reads.
+TEST(ShippedRules, ThatRecognizeAndFuseCarryProofs) {
+  const auto registry = OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators");
+  ASSERT_TRUE(registry.ok()) << registry.error().to_string();
+  for (const std::string name : {"recognition", "fusing"}) {
+    const auto rules = load_rules(TASO_SOURCE_DIR "/specs/simplify_rules/" + name + ".rules", *registry);
+    ASSERT_TRUE(rules.ok()) << rules.error().to_string();
+    EXPECT_GE(rules->size(), 10u);
+    for (const Substitution& rule : *rules) {
+      EXPECT_TRUE(carries_proof(rule, *registry)) << rule.name;
+      if (name != "recognition") continue;
+      EXPECT_EQ(std::count_if(rule.target.nodes.begin(), rule.target.nodes.end(),
+                              [](const PatternNode& node) { return node.op != "fill"; }),
+                1)
+          << rule.name;
+    }
   }
 }
 

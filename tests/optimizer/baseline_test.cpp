@@ -73,6 +73,121 @@ output add(x, broadcast(most; shape=[2, 3]))
   EXPECT_TRUE(baseline.graph.equals(wanted)) << to_string(baseline.graph);
 }
 
+/// What the shipped simplifying rules make of a graph.
+void expect_simplified(const std::string& text, const std::string& expected) {
+  std::vector<Substitution> loaded;
+  for (const std::string file : {"default", "fusing", "recognition"})
+    for (Substitution& rule :
+         value_of(load_rules(TASO_SOURCE_DIR "/specs/simplify_rules/" + file + ".rules", registry())))
+      loaded.push_back(std::move(rule));
+  const RuleIndex rules(std::move(loaded), registry());
+  const Baseline baseline = value_of(make_baseline(graph_of(text), rules, registry()));
+  Graph wanted = graph_of(expected);
+  normalize(wanted, registry());
+  EXPECT_TRUE(baseline.graph.equals(wanted)) << to_string(baseline.graph) << "instead of\n" << to_string(wanted);
+}
+
+TEST(Baseline, RecognizesFunctionsOfOneElement) {
+  const std::string input = "input x f32[2, 3]\n";
+  const auto number = [](const std::string& name, const std::string& value) {
+    return "weight " + name + " f32[] = [" + value + "]\n" + name + "s = broadcast(" + name + "; shape=[2, 3])\n";
+  };
+  const std::string numbers = number("half", "0.5") + number("one", "1.0") + number("root", "1.4142135") +
+                              number("three", "3.0") + number("six", "6.0") + number("share", "0.044715") +
+                              number("slope", "0.7978846");
+  const std::string error = "e = add(erf(div(x, roots)), ones)\n";
+  const std::string cube = "c = pow(x, threes)\n";
+  const std::string bend = "t = add(tanh(mul(add(x, mul(c, shares)), slopes)), ones)\n";
+  const std::vector<std::pair<std::string, std::string>> spelled = {
+      {"output mul(x, sigmoid(x))", "silu"},
+      {"output mul(x, hard_sigmoid(x))", "hard_swish"},
+      {"output div(mul(x, clip(add(x, threes); min=0.0, max=6.0)), sixs)", "hard_swish"},
+      {"output mul(x, div(clip(add(x, threes); min=0.0, max=6.0), sixs))", "hard_swish"},
+      {"output div(clip(add(x, threes); min=0.0, max=6.0), sixs)", "hard_sigmoid"},
+      {error + "output mul(mul(x, e), halfs)", "gelu"},
+      {error + "output mul(x, mul(e, halfs))", "gelu"},
+      {error + "output mul(mul(x, halfs), e)", "gelu"},
+      {cube + bend + "output mul(mul(x, halfs), t)", "gelu_tanh"},
+      {"c = mul(mul(x, x), x)\n" + bend + "output mul(mul(x, halfs), t)", "gelu_tanh"},
+  };
+  for (const auto& [text, function] : spelled)
+    expect_simplified(input + numbers + text + "\n", input + "output " + function + "(x)\n");
+}
+
+TEST(Baseline, RecognizesNormalizationsOfRows) {
+  const std::string input = "input x f32[2, 3]\nweight w f32[3]\nweight b f32[3]\n";
+  const std::string constants = "weight epsilon f32[] = [0.25]\nweight two f32[] = [2.0]\nweight one f32[] = [1.0]\n";
+  const std::string root = "r = sqrt(add(reduce_mean(s; axes=[-1]), broadcast(epsilon; shape=[2, 1])))\n";
+  const std::string scaled = "broadcast(w; shape=[2, 3])";
+  for (const std::string square : {"mul(x, x)", "pow(x, broadcast(two; shape=[2, 3]))"})
+    for (const std::string unit : {"div(x, broadcast(r; shape=[2, 3]))",
+                                   "mul(x, broadcast(div(broadcast(one; shape=[2, 1]), r); shape=[2, 3]))"})
+      expect_simplified(
+          input + constants + "s = " + square + "\n" + root + "output mul(" + scaled + ", " + unit + ")\n",
+          input + "output rms_norm(x, w; epsilon=0.25)\n");
+  for (const std::string square : {"mul(d, d)", "pow(d, broadcast(two; shape=[2, 3]))"})
+    expect_simplified(
+        input + constants + "d = sub(x, broadcast(reduce_mean(x; axes=[-1]); shape=[2, 3]))\ns = " + square + "\n" +
+            root + "output add(mul(div(d, broadcast(r; shape=[2, 3])), " + scaled + "), broadcast(b; shape=[2, 3]))\n",
+        input + "output layer_norm(x, w, b; epsilon=0.25)\n");
+}
+
+TEST(Baseline, RecognizesSoftmax) {
+  expect_simplified(R"(
+input x f32[2, 3]
+d = exp(sub(x, broadcast(reduce_max(x; axes=[-1]); shape=[2, 3])))
+output div(d, broadcast(reduce_sum(d; axes=[-1]); shape=[2, 3]))
+)",
+                    "input x f32[2, 3]\noutput softmax(x; axis=-1)\n");
+}
+
+TEST(Baseline, FusesFunctionsBehindAReshape) {
+  const std::string input = "input x f32[4, 3]\nweight w f32[3, 5]\nweight b f32[5]\n";
+  for (const std::string function : {"relu", "gelu", "gelu_tanh", "silu"})
+    expect_simplified(input + "output " + function + "(reshape(matmul_bias_act(x, w, b); shape=[2, 2, 5]))\n",
+                      input + "output reshape(matmul_bias_act(x, w, b; act=" + function + "); shape=[2, 2, 5])\n");
+}
+
+TEST(Baseline, FoldsANumberIntoTheWeightsOfAProduct) {
+  expect_simplified(R"(
+input x f32[4, 3]
+weight w f32[3, 5]
+weight s f32[] = [0.5]
+output mul(matmul(x, w), broadcast(s; shape=[4, 5]))
+)",
+                    R"(
+input x f32[4, 3]
+weight w f32[3, 5]
+output matmul(x, mul(w, fill(; shape=[3, 5], value=0.5)))
+)");
+}
+
+TEST(Baseline, FoldsTheScaleOfChannelsIntoTheWeightsOfAProduct) {
+  const std::string input = R"(
+input x f32[2, 4, 5, 3]
+weight w f32[3, 6]
+weight b f32[6]
+weight s f32[6, 1, 1]
+)";
+  const std::string scaled = "mul(w, broadcast(reshape(s; shape=[6]); shape=[3, 6]))";
+  expect_simplified(
+      input + "output mul(transpose(matmul(x, w); perm=[0, 3, 1, 2]), broadcast(s; shape=[2, 6, 4, 5]))\n",
+      input + "output transpose(matmul(x, " + scaled + "); perm=[0, 3, 1, 2])\n");
+  expect_simplified(
+      input + "output mul(transpose(matmul_bias_act(x, w, b); perm=[0, 3, 1, 2]), broadcast(s; shape=[2, 6, 4, 5]))\n",
+      input + "output transpose(matmul_bias_act(x, " + scaled +
+          ", mul(b, reshape(s; shape=[6]))); perm=[0, 3, 1, 2])\n");
+}
+
+TEST(Baseline, LeavesFunctionsOfTwoTensorsApart) {
+  const std::string text = R"(
+input x f32[2, 3]
+input y f32[2, 3]
+output mul(y, sigmoid(x))
+)";
+  expect_simplified(text, text);
+}
+
 TEST(Baseline, LeavesTwoContractionsApart) {
   const RuleIndex rules(value_of(parse_rules(R"(
 rule merge_weights:

@@ -58,6 +58,8 @@ class RequestMaker {
             "sigmoid",
             "relu",
             "gelu",
+            "gelu_tanh",
+            "silu",
             "hard_swish",
             "hard_sigmoid",
             "clip",
@@ -83,6 +85,7 @@ class RequestMaker {
             "reduce_max",
             "softmax",
             "layer_norm",
+            "rms_norm",
             "batch_norm",
             "lrn"};
   }
@@ -101,7 +104,7 @@ class RequestMaker {
     if (op == "smul") inputs.push_back(of({}));
     if (op == "clip") attributes = {{"min", -0.25}, {"max", 0.5}};
     if (op == "apply") {
-      const std::vector<std::string> names = {"identity", "square", "gelu", "hard_swish", "relu", "sigmoid"};
+      const std::vector<std::string> names = {"identity", "square", "gelu", "hard_swish", "relu", "silu"};
       attributes = {{"act", SymbolValue{names[random_.below(names.size())]}}};
     }
     if (op == "reorder") {
@@ -180,6 +183,7 @@ class RequestMaker {
     if (op == "softmax") attributes = {{"axis", -1 - below(rank)}};
     if (op == "layer_norm")
       for (int i = 0; i < 2; ++i) inputs.push_back(of({shape.back()}));
+    if (op == "rms_norm") inputs.push_back(of({shape.back()}));
     if (op == "batch_norm")
       for (int i = 0; i < 4; ++i) inputs.push_back(of({shape[1]}));
     if (op == "lrn") attributes = {{"size", 1 + below(6)}, {"alpha", 0.3}, {"beta", 0.75}, {"bias", 1.5}};

@@ -18,7 +18,7 @@ class FusedMaker {
  public:
   explicit FusedMaker(std::uint64_t seed) : random_(seed, "fused requests") {}
 
-  /// Element-wise operators, with a softmax or layer_norm if `rows`.
+  /// Element-wise operators, with a softmax, layer_norm or rms_norm if `rows`.
   KernelRequest chain(ElementType element, bool rows) {
     begin(element);
     Shape shape;
@@ -176,7 +176,7 @@ class FusedMaker {
 
   Source pointwise(const Shape& shape, const std::vector<Source>& values) {
     if (below(3) == 0) {
-      const std::vector<std::string> names = {"tanh", "sigmoid", "relu", "gelu", "erf", "abs", "neg", "hard_swish"};
+      const std::vector<std::string> names = {"tanh", "sigmoid", "relu", "silu", "erf", "abs", "neg", "gelu_tanh"};
       return add(names[static_cast<std::size_t>(below(8))], {}, {pick(values)});
     }
     if (below(8) == 0) return add("clip", {{"min", -0.25}, {"max", 0.5}}, {pick(values)});
@@ -195,6 +195,7 @@ class FusedMaker {
   Source row_function(const Shape& shape, const Source& x) {
     const auto rank = static_cast<std::int64_t>(shape.size());
     if (below(2) == 0) return add("softmax", {{"axis", -1 - below(rank)}}, {x});
+    if (below(3) == 0) return add("rms_norm", {{"epsilon", 1e-3}}, {x, input({shape.back()})});
     return add("layer_norm", {{"epsilon", 1e-3}}, {x, input({shape.back()}), input({shape.back()})});
   }
 

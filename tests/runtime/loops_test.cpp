@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <functional>
+#include <numbers>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,10 @@ TEST(Loops, FunctionsAreAccurate) {
       {"round", [](double x) { return std::nearbyint(x); }, -9, 9, false},
       {"sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, -80, 80, false},
       {"gelu", [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }, -8, 8, true},
+      {"gelu_tanh",
+       [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x))); },
+       -8, 8, true},
+      {"silu", [](double x) { return x / (1 + std::exp(-x)); }, -80, 80, true},
       {"hard_swish", [](double x) { return x * std::fmin(1, std::fmax(0, x / 6 + 0.5)); }, -8, 8, true},
       {"hard_sigmoid", [](double x) { return std::fmin(1, std::fmax(0, x / 6 + 0.5)); }, -8, 8, true},
       {"sqrt", [](double x) { return std::sqrt(x); }, 0, 1e6, false},
@@ -101,8 +106,9 @@ TEST(Loops, ExtremeArguments) {
     EXPECT_EQ(apply("log")[4], -infinity);
     EXPECT_EQ(apply("log")[7], infinity);
     EXPECT_TRUE(std::isnan(apply("log")[2]));
-    for (const char* name : {"exp", "tanh", "erf", "sigmoid", "relu", "log", "gelu", "sqrt", "sin", "cos", "tan",
-                             "atan", "sinh", "cosh", "asinh", "floor", "ceil", "round", "sign"})
+    for (const char* name :
+         {"exp", "tanh", "erf",  "sigmoid", "relu", "log",   "gelu",  "gelu_tanh", "silu",  "sqrt", "sin",
+          "cos", "tan",  "atan", "sinh",    "cosh", "asinh", "floor", "ceil",      "round", "sign"})
       EXPECT_TRUE(std::isnan(apply(name)[8])) << name << " with " << table->instruction_set;
   }
 }

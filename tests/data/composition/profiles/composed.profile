@@ -9,7 +9,7 @@ group norms
   activation x [m, n]
   weight w [n]
   weight v [n]
-  apply rms_norm(activation, weight)
+  apply acme_norm(activation, weight)
   apply neg(activation)
   on_weights mul(weight, weight)
   on_weights neg(weight)
