@@ -369,7 +369,10 @@ struct Executor::State {
       return packed->data();
     };
     input_bounds = bounds_of_inputs(lowered, memory, input_types.size(), library.registry());
-    if (backend && options.more_kernels == nullptr) origin = Origin{graph, &library, options};
+    if (backend && options.more_kernels == nullptr) {
+      origin = Origin{graph, &library, options};
+      origin->options.weights = store;  // they need not be laid out again
+    }
     if (backend) return build_on_device(backend, std::move(kernels), options.float_storage, weight_of);
     more_kernels = options.more_kernels;
     return build_on_host(library, weight_of);
