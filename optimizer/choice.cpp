@@ -127,6 +127,7 @@ Status choose(Prepared& prepared, Findings& found, const GraphPlanner& planner, 
   result.baseline = *prepared.baseline.planned.summary;
   result.result = *run.summary;
   note_declined(planner.target().declined(run.plan), result.notes);
+  for (std::string& fallback : planner.target().fallbacks()) result.notes.push_back(std::move(fallback));
   result.graph = chosen.graph;
   result.graph_cost = chosen.cost;
   result.chosen_layouts = chosen.plan.layouts;

@@ -43,34 +43,22 @@ class WeightedSum final : public CostModel {
       : formula_(std::move(formula)), measured_(&measured), grid_(largest_weight(formula_)) {}
 
   Expected<double> cost(const Graph& graph, KernelPlan& plan, double limit) override {
+    const Target& target = measured_->target();
     if (plan.open && !plan.layouts) {
-      TASO_ASSIGN(const double chosen, choose(plan, limit));
+      // A sum over kernels that are not fused is no bound of what they cost when they are.
+      TASO_ASSIGN(const double chosen, choose(plan, target.fuses() ? MeasuredCosts::no_limit : limit));
       if (!plan.layouts) return chosen;
     }
-    double sum = 0;
-    std::vector<std::pair<const KernelInfo*, double>> missing;
-    for (const Launch& launch : plan.launches) {
-      const Price price = bound(*launch.kernel);
-      sum += price.value;
-      if (!price.known) missing.emplace_back(launch.kernel.get(), price.value);
-    }
-    for (const CostFormula::Weighted& weighted : formula_.terms) {
-      if (weighted.term != Term::memory || weighted.weight == 0) continue;
-      if (sum >= limit) return sum;
-      TASO_ASSIGN(const double bytes, measured_->target().peak_bytes(graph, plan.layouts.get()));
-      sum += grid_(weighted.weight * bytes * 1e-6);
-    }
-    // What is not known is measured last, and only as far as that may matter: first what it is at least.
-    for (std::vector<std::pair<const KernelInfo*, double>> open; !missing.empty(); missing = std::move(open)) {
-      open.clear();
-      for (const auto& [kernel, assumed] : missing) {
-        if (sum >= limit) return sum;
-        TASO_ASSIGN(const Price found, find_out(*kernel));
-        sum += found.value - assumed;
-        if (!found.known) open.emplace_back(kernel, found.value);
-      }
-    }
-    return sum;
+    if (!plan.open || !target.fuses() || plan.fused) return total(graph, plan, limit);
+    TASO_RETURN_IF_ERROR(target.fuse(graph, plan));
+    TASO_ASSIGN(const double chosen, total(graph, plan, limit));
+    // In the layouts that are best for kernels by themselves less may be fused than in those of the rule.
+    TASO_ASSIGN(KernelPlan by_rule, target.plan(graph));
+    const Expected<double> of_rule = total(graph, by_rule, std::min(limit, chosen));
+    if (!of_rule && of_rule.error().code != ErrorCode::cost_missing) return of_rule.error();
+    if (!of_rule || *of_rule >= chosen) return chosen;
+    plan = std::move(by_rule);
+    return *of_rule;
   }
 
   void prepare(std::span<KernelPlan* const> plans) override {
@@ -100,6 +88,34 @@ class WeightedSum final : public CostModel {
   bool uses_time() const override { return formula_.uses_time(); }
 
  private:
+  /// The cost of a plan whose launches are there; any number from `limit` up if it is not below that.
+  Expected<double> total(const Graph& graph, const KernelPlan& plan, double limit) {
+    double sum = 0;
+    std::vector<std::pair<const KernelInfo*, double>> missing;
+    for (const Launch& launch : plan.launches) {
+      const Price price = bound(*launch.kernel);
+      sum += price.value;
+      if (!price.known) missing.emplace_back(launch.kernel.get(), price.value);
+    }
+    for (const CostFormula::Weighted& weighted : formula_.terms) {
+      if (weighted.term != Term::memory || weighted.weight == 0) continue;
+      if (sum >= limit) return sum;
+      TASO_ASSIGN(const double bytes, measured_->target().peak_bytes(graph, plan.layouts.get()));
+      sum += grid_(weighted.weight * bytes * 1e-6);
+    }
+    // What is not known is measured last, and only as far as that may matter: first what it is at least.
+    for (std::vector<std::pair<const KernelInfo*, double>> open; !missing.empty(); missing = std::move(open)) {
+      open.clear();
+      for (const auto& [kernel, assumed] : missing) {
+        if (sum >= limit) return sum;
+        TASO_ASSIGN(const Price found, find_out(*kernel));
+        sum += found.value - assumed;
+        if (!found.known) open.emplace_back(kernel, found.value);
+      }
+    }
+    return sum;
+  }
+
   /// All terms of a kernel, which ran for so many seconds.
   [[nodiscard]] double priced(const KernelInfo& kernel, double seconds) const {
     double price = 0;
@@ -266,9 +282,12 @@ Expected<int> MeasuredCosts::cached_tenths(double bytes) {
 Expected<GraphTimes> MeasuredCosts::graph_seconds(const std::vector<TimedGraph>& graphs) {
   std::vector<Hash128> hashes;
   std::vector<char> is_reference;
+  const std::string conditions = target_->conditions();
   for (const TimedGraph& timed : graphs) {
-    const Hash128 hash = timed.graph->structural_hash();
-    hashes.push_back(timed.layouts ? Hasher().add(hash).add(timed.kernels).finish() : hash);
+    Hash128 hash = timed.graph->structural_hash();
+    if (timed.layouts) hash = Hasher().add(hash).add(timed.kernels).finish();
+    if (!conditions.empty()) hash = Hasher().add(hash).add(conditions).finish();
+    hashes.push_back(hash);
     is_reference.push_back(timed.reference ? 1 : 0);
   }
   is_reference[0] = 1;

@@ -110,9 +110,11 @@ class CostModel {
   virtual ~CostModel() = default;
   /// Cost of a graph whose plan is given; lower is better. If the plan leaves layouts open, they are chosen so that the
   /// cost (but for `memory`, which is no sum over kernels) is least, and the plan is filled in; the cost is that of
-  /// the choice. Costs are sums of multiples of a small step (CostGrid), the same whatever is measured in between. If
-  /// the cost is not below `limit`, any number from `limit` up may be returned, and layouts stay open.
-  /// Not thread-safe: may measure.
+  /// the choice. Where the target fuses, layouts are chosen by the cost of kernels that are not fused, or are
+  /// those of its rule where that is cheaper with what it fuses (then the plan is fixed), and the cost is
+  /// that of the launches in which they then run. Costs are sums of multiples of a small step (CostGrid), the same
+  /// whatever is measured in between. If the cost is not below `limit`, any number from `limit` up may be returned, and
+  /// layouts stay open. Not thread-safe: may measure.
   [[nodiscard]] virtual Expected<double> cost(const Graph& graph, KernelPlan& plan,
                                               double limit = MeasuredCosts::no_limit) = 0;
   /// Chooses the layouts of open plans ahead of cost(), several at once in the caller's TBB arena. A plan for which

@@ -186,7 +186,22 @@ Expected<std::shared_ptr<const LayoutAssignment>> recorded_layouts(const Graph& 
       choose_layouts(plan, prices, std::numeric_limits<double>::infinity(), cache, statistics);
   if (!cost && cost.error().code == ErrorCode::cost_missing) return by_rule;
   if (!cost) return cost.error();
-  return plan.layouts;
+  if (!target.fuses()) return plan.layouts;
+  // As the search does: with what is fused the rule's layouts may be cheaper.
+  const auto layouts = plan.layouts;
+  TASO_RETURN_IF_ERROR(target.fuse(graph, plan));
+  TASO_ASSIGN(const KernelPlan of_rule, target.plan(graph));
+  const auto total = [&](const KernelPlan& of) -> std::optional<double> {
+    double sum = 0;
+    for (const Launch& launch : of.launches) {
+      const Price price = prices.look_up(*launch.kernel);
+      if (!price.known) return std::nullopt;
+      sum += price.value;
+    }
+    return sum;
+  };
+  const std::optional<double> chosen = total(plan), other = total(of_rule);
+  return other && (!chosen || *other < *chosen) ? by_rule : layouts;
 }
 
 }  // namespace taso

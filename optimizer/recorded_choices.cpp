@@ -6,7 +6,7 @@
 namespace taso {
 namespace {
 
-constexpr std::string_view engine_kind = "engine", tuning_kind = "tuning";
+constexpr std::string_view engine_kind = "engine", tuning_kind = "tuning", failed_kind = "failed";
 constexpr std::string_view before_engine = " => ";
 
 /// Engines that fail at once, or are timed by a clock that is too coarse, take 0 seconds and not less.
@@ -17,7 +17,7 @@ double at_least_nothing(double seconds) { return std::max(seconds, 0.0); }
 RecordedChoices::RecordedChoices(CostDatabase database) : database_(std::move(database)) {
   for (const CostDatabase::Entry& entry : database_.entries()) {
     const std::size_t end = entry.kind == engine_kind ? entry.key.rfind(before_engine) : std::string::npos;
-    if (end != std::string::npos)
+    if (end != std::string::npos && !database_.find(failed_kind, entry.key))
       choices_[entry.key.substr(0, end)].emplace(entry.value, entry.key.substr(end + before_engine.size()));
   }
 }
@@ -39,6 +39,19 @@ Status RecordedChoices::record(const std::string& key, const EngineChoice& choic
   choices_[key].emplace(seconds, choice.engine);
   used_.insert(key);
   return database_.replace(tuning_kind, key, at_least_nothing(choice.took_s));
+}
+
+Status RecordedChoices::withdraw(const std::string& key) {
+  const std::scoped_lock lock(mutex_);
+  const auto known = choices_.find(key);
+  if (known == choices_.end()) return {};
+  const std::string engine = known->second.begin()->second;
+  known->second.erase(known->second.begin());
+  if (known->second.empty()) {
+    choices_.erase(known);
+    used_.erase(key);
+  }
+  return database_.replace(failed_kind, key + std::string(before_engine) + engine, 1);
 }
 
 RecordedChoices::Tuning RecordedChoices::tuning() const {

@@ -2,7 +2,8 @@
 ///
 /// A choice is two rows of the device that Backend::identity names. Of kind "engine", with the key "REQUEST => ENGINE":
 /// seconds of one execution by the engine that was chosen for the request. Of kind "tuning", with the key "REQUEST":
-/// seconds that it took to find that out. So they are carried as text and looked at as all costs are.
+/// seconds that it took to find that out. An engine that failed when it ran has a row of kind "failed" with the key of
+/// its "engine" row, and is not taken again. So they are carried as text and looked at as all costs are.
 #pragma once
 
 #include <cstddef>
@@ -28,6 +29,7 @@ class RecordedChoices final : public EngineChoices {
   /// Of several engines that processes recorded for a key at the same time, the fastest.
   [[nodiscard]] std::optional<std::string> find(const std::string& key) override;
   [[nodiscard]] Status record(const std::string& key, const EngineChoice& choice) override;
+  [[nodiscard]] Status withdraw(const std::string& key) override;
 
   /// How many were found out by timing in this process, and in how many seconds.
   struct Tuning {
@@ -35,7 +37,7 @@ class RecordedChoices final : public EngineChoices {
     double seconds = 0;
   };
   [[nodiscard]] Tuning tuning() const;
-  /// The rows of kind "engine" that were found or recorded so far, ordered.
+  /// The rows of kind "engine" that were found or recorded so far, and not withdrawn, ordered.
   [[nodiscard]] std::vector<CostDatabase::Entry> used() const;
 
  private:

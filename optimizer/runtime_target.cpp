@@ -22,6 +22,21 @@ namespace {
 constexpr std::uint64_t input_seed = 1;
 constexpr int profiled_runs = 9;
 
+/// Operations of a fused kernel's operators, each by its own types.
+Expected<double> flops_of(const Fused& fused, const OperatorRegistry& registry) {
+  double flops = 0;
+  for (const FusedPart& part : fused.parts) {
+    if (!registry.defines(part.request.op)) continue;
+    std::vector<TensorType> inputs;
+    for (const Operand& operand : part.request.inputs) inputs.push_back(operand.type);
+    if (!registry.infer(part.request.op, part.request.attributes, inputs))  // operands of fewer elements are broadcast
+      for (TensorType& input : inputs) input.shape = part.request.outputs[0].type.shape;
+    TASO_ASSIGN(const Work work, registry.work(part.request.op, part.request.attributes, inputs));
+    flops += work.flops;
+  }
+  return flops;
+}
+
 /// What a lowered kernel costs besides time.
 Expected<std::shared_ptr<const KernelInfo>> describe(const PlannedKernel& kernel, const Node& node, const Graph& graph,
                                                      const OperatorRegistry& registry) {
@@ -31,7 +46,9 @@ Expected<std::shared_ptr<const KernelInfo>> describe(const PlannedKernel& kernel
   info.op = kernel.request.op;
   for (const Operand& operand : kernel.request.inputs) info.bytes += static_cast<double>(operand.type.bytes());
   for (const Operand& operand : kernel.request.outputs) info.bytes += static_cast<double>(operand.type.bytes());
-  if (node.is_op(info.op) && registry.defines(info.op)) {
+  if (kernel.request.fused) {
+    TASO_ASSIGN(info.flops, flops_of(*kernel.request.fused, registry));
+  } else if (node.is_op(info.op) && registry.defines(info.op)) {
     std::vector<TensorType> inputs;
     for (const Value& input : node.inputs) inputs.push_back(graph.type(input));
     TASO_ASSIGN(const Work work, registry.work(node.op, node.attributes, inputs));
@@ -86,7 +103,13 @@ struct RuntimeTarget::State {
             .channels_last = !options.counting && !options.row_major,
             .weights = nullptr,
             .layouts = nullptr,
-            .float_storage = options.float_storage};
+            .float_storage = options.float_storage,
+            .fallbacks = fallbacks};
+  }
+
+  /// On so many streams a device times graphs at most.
+  [[nodiscard]] std::size_t streams() const {
+    return library->backend() ? std::min(options.streams, library->backend()->streams()) : 1;
   }
 
   /// An error if the user wants to stop.
@@ -129,12 +152,25 @@ struct RuntimeTarget::State {
   Expected<std::shared_ptr<const KernelInfo>> info_of(const PlannedKernel& kernel, NodeId node, const Graph& graph) {
     {
       const std::lock_guard lock(mutex);
-      if (const auto known = counted.find(kernel.key_hash); known != counted.end()) return known->second;
+      if (const auto known = fused.find(kernel.key_hash); known != fused.end()) return known->second;
     }
     TASO_ASSIGN(std::shared_ptr<const KernelInfo> info, describe(kernel, graph.node(node), graph, library->registry()));
     const std::lock_guard lock(mutex);
     requests.emplace(info->hash, kernel.request);
-    return counted.emplace(info->hash, std::move(info)).first->second;
+    return fused.emplace(info->hash, std::move(info)).first->second;
+  }
+
+  /// The launches of a run, with what the device fuses fused. `layouts`: null by rule.
+  [[nodiscard]] Expected<std::vector<Launch>> fused_launches(const Graph& graph, const LayoutAssignment* layouts) {
+    TASO_ASSIGN(LoweredGraph lowered, locals.local().lowering.lower(graph, layouts));
+    lowered = fused_for(std::move(lowered), *library);
+    std::vector<Launch> launches;
+    launches.reserve(lowered.steps.size());
+    for (const LoweredStep& step : lowered.steps) {
+      TASO_ASSIGN(std::shared_ptr<const KernelInfo> info, info_of(*step.kernel, step.node, graph));
+      launches.push_back({std::move(info), step.node});
+    }
+    return launches;
   }
 
   /// A run of a graph, kernel by kernel: the requests, in order, and what they took.
@@ -171,9 +207,11 @@ struct RuntimeTarget::State {
   tbb::enumerable_thread_specific<Local> locals;
   mutable std::mutex mutex;
   std::unordered_map<Hash128, KernelRequest> requests;  ///< What measure() builds; guarded by `mutex`.
-  /// Of launches that are counted on a device; guarded by `mutex`.
-  std::unordered_map<Hash128, std::shared_ptr<const KernelInfo>> counted;
+  /// Of launches on a device, which fuses; guarded by `mutex`.
+  std::unordered_map<Hash128, std::shared_ptr<const KernelInfo>> fused;
   std::unique_ptr<KernelTimer> timer;
+  std::shared_ptr<StepCosts> step_costs;
+  std::shared_ptr<std::vector<std::string>> fallbacks = std::make_shared<std::vector<std::string>>();
 };
 
 double working_set_bytes(const Graph& graph, const Target& target) {
@@ -204,13 +242,9 @@ const std::string& RuntimeTarget::identity() const { return state_->identity; }
 Expected<KernelPlan> RuntimeTarget::plan(const Graph& graph) const {
   State::Local& local = state_->locals.local();
   KernelPlan plan;
-  if (state_->options.counting && state_->library->backend()) {
-    TASO_ASSIGN(LoweredGraph lowered, local.lowering.lower(graph));
-    lowered = fused_for(std::move(lowered), *state_->library);
-    for (const LoweredStep& step : lowered.steps) {
-      TASO_ASSIGN(std::shared_ptr<const KernelInfo> info, state_->info_of(*step.kernel, step.node, graph));
-      plan.launches.push_back({std::move(info), step.node});
-    }
+  if (fuses()) {
+    TASO_ASSIGN(plan.launches, state_->fused_launches(graph, nullptr));
+    plan.fused = true;
     return plan;
   }
   TASO_ASSIGN(const std::vector<LoweredLaunch> launches, local.lowering.launches(graph));
@@ -238,6 +272,15 @@ Expected<KernelPlan> RuntimeTarget::open_plan(const Graph& graph) const {
   KernelPlan plan;
   plan.open = std::move(open);
   return plan;
+}
+
+bool RuntimeTarget::fuses() const { return state_->library->backend() != nullptr; }
+
+Status RuntimeTarget::fuse(const Graph& graph, KernelPlan& plan) const {
+  TASO_CHECK(plan.layouts, "a plan whose layouts are open");
+  TASO_ASSIGN(plan.launches, state_->fused_launches(graph, plan.layouts.get()));
+  plan.fused = true;
+  return {};
 }
 
 Expected<double> RuntimeTarget::peak_bytes(const Graph& graph, const LayoutAssignment* layouts) const {
@@ -274,6 +317,8 @@ void RuntimeTarget::set_cached_tenths(int tenths) {
   state_->cached_tenths = tenths;
 }
 
+void RuntimeTarget::set_step_costs(std::shared_ptr<StepCosts> costs) { state_->step_costs = std::move(costs); }
+
 Expected<std::map<std::string, double>> RuntimeTarget::profile(const TimedGraph& graph) {
   TASO_ASSIGN(auto profiled, state_->profile(*graph.graph, graph.layouts, profiled_runs));
   std::map<std::string, std::pair<double, double>> sums;  // seconds and launches
@@ -293,6 +338,8 @@ Expected<GraphTimes> RuntimeTarget::measure_graphs(std::span<const TimedGraph> g
   TASO_CHECK(!graphs.empty(), "nothing to time");
   ExecutorOptions options = state_->executor_options();
   options.weights = std::make_shared<WeightStore>();
+  options.streams = state_->streams();
+  options.step_costs = state_->step_costs;
   // The first graph stands at both ends of the round: the A/A pair.
   std::vector<Executor> executors;
   std::vector<std::vector<HostTensor>> inputs;
@@ -300,6 +347,10 @@ Expected<GraphTimes> RuntimeTarget::measure_graphs(std::span<const TimedGraph> g
     TASO_RETURN_IF_ERROR(state_->unless_cancelled());
     const CutGraph cut = cut_at_opaque(*graphs[i % graphs.size()].graph);
     options.layouts = graphs[i % graphs.size()].layouts;
+    if (options.step_costs) {
+      TASO_ASSIGN([[maybe_unused]] const std::size_t measured,
+                  measure_step_costs(cut.graph, *state_->library, options));
+    }
     TASO_ASSIGN(Executor executor, Executor::create(cut.graph, *state_->library, options));
     inputs.push_back(executor.random_inputs(input_seed));
     executors.push_back(std::move(executor));
@@ -323,6 +374,12 @@ Expected<GraphTimes> RuntimeTarget::measure_graphs(std::span<const TimedGraph> g
   TASO_RETURN_IF_ERROR(state_->unless_cancelled());  // else too few samples to decide, and to be recorded
   return paired.times(samples);
 }
+
+std::string RuntimeTarget::conditions() const {
+  return state_->streams() > 1 ? fmt::format("streams={}", state_->streams()) : "";
+}
+
+std::vector<std::string> RuntimeTarget::fallbacks() const { return *state_->fallbacks; }
 
 std::string RuntimeTarget::layouts_of(const KernelInfo& kernel) const {
   return layouts_text(state_->request_of(kernel));

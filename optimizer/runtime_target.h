@@ -9,13 +9,14 @@
 #include "operators/registry.h"
 #include "optimizer/target.h"
 #include "runtime/kernel.h"
+#include "runtime/step_cost.h"
 
 namespace taso {
 
 struct RuntimeTargetOptions {
   int threads = 1;
   /// Plans in which launches are counted, not timed: all tensors are row-major, and a concatenation is one kernel
-  /// (which execution may avoid by writing its operands in place). On a device steps are fused as they are executed.
+  /// (which execution may avoid by writing its operands in place).
   bool counting = false;
   /// So many other ranks of the machine run kernels at the same time, while kernels are measured
   /// (MeasureOptions::companions): their times are costs of another device.
@@ -24,6 +25,8 @@ struct RuntimeTargetOptions {
   bool row_major = false;
   /// The type in which a device keeps what is f32 in the graph; f32 without one.
   ElementType float_storage = ElementType::f32;
+  /// On so many streams of a device graphs are timed whole at most, as far as it has so many.
+  std::size_t streams = 1;
   /// Asked while kernels are measured and whole graphs timed; true ends that with an error of code interrupted.
   std::function<bool()> cancelled;
 };
@@ -51,6 +54,9 @@ class RuntimeTarget final : public Target {
   [[nodiscard]] Expected<KernelPlan> plan(const Graph& graph) const override;
   /// Fixed in counting mode.
   [[nodiscard]] Expected<KernelPlan> open_plan(const Graph& graph) const override;
+  /// On a device; it may still fuse nothing.
+  [[nodiscard]] bool fuses() const override;
+  [[nodiscard]] Status fuse(const Graph& graph, KernelPlan& plan) const override;
   /// Executor::arena_bytes() of measure_graphs: also in counting mode, concatenations may be written in place.
   [[nodiscard]] Expected<double> peak_bytes(const Graph& graph, const LayoutAssignment* layouts) const override;
   [[nodiscard]] Expected<double> measure(const KernelInfo& kernel) override;
@@ -60,7 +66,14 @@ class RuntimeTarget final : public Target {
   /// From now on kernels are planned and measured as if so many tenths of the model stayed in the last-level cache
   /// (KernelRequest::cached_tenths); 0 at first. Not while anything is planned.
   void set_cached_tenths(int tenths);
+  /// What steps cost on several streams: from now on it is measured before graphs are timed, and kept there. Without it
+  /// streams are chosen as the device estimates.
+  void set_step_costs(std::shared_ptr<StepCosts> costs);
   [[nodiscard]] Expected<std::map<std::string, double>> profile(const TimedGraph& graph) override;
+  /// "streams=4" on a device with several.
+  [[nodiscard]] std::string conditions() const override;
+  /// Of all runs so far.
+  [[nodiscard]] std::vector<std::string> fallbacks() const override;
   [[nodiscard]] Expected<GraphTimes> measure_graphs(std::span<const TimedGraph> graphs) override;
 
   /// The layouts of a kernel's operands and results, of a kernel that a plan has named: "nhwc, row:weight -> nhwc".

@@ -48,6 +48,7 @@ struct KernelPlan {
   std::shared_ptr<const OpenPlan> open;             ///< Null: the layouts are fixed.
   std::shared_ptr<const LayoutAssignment> layouts;  ///< Chosen; null: none yet, or fixed.
   std::shared_ptr<const LayoutAttempt> attempt;     ///< A choice that was not final; null: none.
+  bool fused = false;                               ///< See Target::fuse.
 };
 
 /// A graph to be timed whole.
@@ -77,6 +78,11 @@ class Target {
   [[nodiscard]] virtual Expected<KernelPlan> plan(const Graph& graph) const = 0;
   /// The same with layouts left open, where the target knows several; else plan().
   [[nodiscard]] virtual Expected<KernelPlan> open_plan(const Graph& graph) const { return plan(graph); }
+  /// Whether several kernels that open_plan() names may be one launch when the graph runs. Then a plan's launches, with
+  /// layouts chosen, are those of a run only after fuse(); what plan() names is fused already.
+  [[nodiscard]] virtual bool fuses() const { return false; }
+  /// Makes the launches of a plan with chosen layouts those of a run of the graph, and says so in `fused`. As plan().
+  [[nodiscard]] virtual Status fuse(const Graph& /*graph*/, KernelPlan& /*plan*/) const { return {}; }
   /// Bytes of the arena in which a run of the graph, cut at its opaque nodes, places tensors (runtime/lifetimes.h).
   /// `layouts`: null by rule.
   [[nodiscard]] virtual Expected<double> peak_bytes(const Graph& graph, const LayoutAssignment* layouts) const = 0;
@@ -94,6 +100,11 @@ class Target {
   [[nodiscard]] virtual Expected<std::map<std::string, double>> profile(const TimedGraph& /*graph*/) {
     return std::map<std::string, double>{};
   }
+  /// What times of whole graphs depend on besides identity(), and times of kernels do not; times are recorded under it.
+  [[nodiscard]] virtual std::string conditions() const { return ""; }
+  /// What a device could not execute in the form in which it was planned, and computes in another way since, a line for
+  /// each (ExecutorOptions::fallbacks).
+  [[nodiscard]] virtual std::vector<std::string> fallbacks() const { return {}; }
   /// Runs whole graphs interleaved; the first one, a reference, enters twice (the A/A pair). There are more rounds the
   /// nearer to the noise what is faster than the references is.
   [[nodiscard]] virtual Expected<GraphTimes> measure_graphs(std::span<const TimedGraph> graphs) = 0;

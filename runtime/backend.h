@@ -101,8 +101,16 @@ class Backend {
   /// Size of the last-level cache, in which the weights of small models stay between two runs; 0 if it is not known.
   [[nodiscard]] virtual std::size_t cache_bytes() const = 0;
 
+  /// A kernel that create() has offered for the request failed when it ran. True if there is another way: the next
+  /// kernel for it is another one, or declined, or fuses() is no longer true of it. Of one request that is so a few
+  /// times at most.
+  [[nodiscard]] virtual bool reject(const KernelRequest& request) {
+    (void)request;
+    return false;
+  }
+
   /// Whether there is a kernel for a request of fused_op that is worth having: one launch for what would be several, at
-  /// no loss. Asked often; nothing is timed.
+  /// no loss. Asked often: where engines have to be compared for the answer, the choice is kept as that of create().
   [[nodiscard]] virtual bool fuses(const KernelRequest& request) const {
     (void)request;
     return false;
@@ -191,7 +199,7 @@ class DeviceBuffer {
 /// The function that a module exports under the name `taso_open_backend`: a new backend, or null and one line in
 /// *error. `abi` is backend_abi of the caller; a module built for another one declines.
 using OpenBackend = Backend* (*)(int abi, const BackendOptions& options, std::string* error);
-inline constexpr int backend_abi = 5;
+inline constexpr int backend_abi = 6;
 
 /// Loads `taso_<name>.so` from the folder that the options name, else from beside the program (`../lib/taso` and the
 /// program's own folder), and opens its backend. device_unavailable with the loader's or the library's own words

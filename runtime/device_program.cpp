@@ -161,6 +161,14 @@ Status DeviceProgram::run_on_host(Step& step) {
   return {};
 }
 
+Status DeviceProgram::run_alone(Step& step) {
+  Status done = step.step.on_device ? launch(step) : run_on_host(step);
+  if (done) done = backend_->synchronize();
+  if (!done && step.step.on_device && done.error().code == ErrorCode::device_unavailable)
+    failed_ = static_cast<std::size_t>(&step - steps_.data());
+  return done;
+}
+
 void DeviceProgram::note_run() const {
   for (const Step& step : steps_)
     if (step.step.on_device) step.step.kernel->note_run();
@@ -173,8 +181,7 @@ Status DeviceProgram::run() {
     note_run();
     return {};
   }
-  for (Step& step : steps_) TASO_RETURN_IF_ERROR(step.step.on_device ? launch(step) : run_on_host(step));
-  TASO_RETURN_IF_ERROR(backend_->synchronize());
+  for (Step& step : steps_) TASO_RETURN_IF_ERROR(run_alone(step));
   note_run();
   for (Part& part : parts_) {
     if (!on_device(part)) continue;
@@ -188,8 +195,7 @@ Status DeviceProgram::run_timed(std::vector<StepTime>& times) {
   for (Step& step : steps_) {
     StepTime& time = times.emplace_back();
     time.start = std::chrono::steady_clock::now();
-    TASO_RETURN_IF_ERROR(step.step.on_device ? launch(step) : run_on_host(step));
-    TASO_RETURN_IF_ERROR(backend_->synchronize());
+    TASO_RETURN_IF_ERROR(run_alone(step));
     time.end = std::chrono::steady_clock::now();
   }
   note_run();

@@ -4,14 +4,15 @@
 /// one workspace.
 /// Steps that the backend declines run on the host: their operands are downloaded, widened to f32 where the device
 /// keeps floats narrower, and their results uploaded. The first run queues every kernel (which is also when libraries
-/// load what they need), one after the other, and waits; then each maximal run of device steps is recorded once, on the
-/// streams that the steps name, and later runs replay.
+/// load what they need) and waits for it, one after the other, so that one that fails is known; then each maximal run
+/// of device steps is recorded once, on the streams that the steps name, and later runs replay.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -73,6 +74,9 @@ class DeviceProgram {
   /// By how much launches of a device step take longer where each waits for one of another stream. Only after run().
   [[nodiscard]] Expected<double> measure_wait(std::size_t step);
 
+  /// The device step at which run() or run_timed() ended because the device, or a library for it, could not execute
+  /// what it had offered (device_unavailable).
+  [[nodiscard]] std::optional<std::size_t> failed_step() const { return failed_; }
   [[nodiscard]] const DeviceStep& step(std::size_t index) const { return steps_[index].step; }
 
  private:
@@ -105,6 +109,8 @@ class DeviceProgram {
   /// Queues the steps of a part on their streams, from stream 0 and back to it.
   [[nodiscard]] Status launch_on_streams(const Part& part);
   [[nodiscard]] Status run_on_host(Step& step);
+  /// Executes a step and waits for it.
+  [[nodiscard]] Status run_alone(Step& step);
   [[nodiscard]] Status replay();
   void note_run() const;
   [[nodiscard]] Expected<std::vector<double>> time_on_device(Step& step, WeightPool& pool, int samples);
@@ -122,6 +128,7 @@ class DeviceProgram {
   std::vector<Step> steps_;
   std::vector<Part> parts_;
   bool recorded_ = false;
+  std::optional<std::size_t> failed_;
 };
 
 }  // namespace taso

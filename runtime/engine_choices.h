@@ -27,6 +27,8 @@ class EngineChoices {
   /// Keeps a choice; it must have reached the disk before the program goes on, as the program may be killed at any
   /// time.
   [[nodiscard]] virtual Status record(const std::string& key, const EngineChoice& choice) = 0;
+  /// The engine that find() gives has failed when it ran: it is not found again. Kept as record() keeps.
+  [[nodiscard]] virtual Status withdraw(const std::string& key) = 0;
 };
 
 }  // namespace taso

@@ -96,6 +96,14 @@ bool is_aligned(std::span<const std::byte> bytes, std::size_t width) {
   return reinterpret_cast<std::uintptr_t>(bytes.data()) % std::max<std::size_t>(width, 1) == 0;
 }
 
+/// "conv2d"; of a fused kernel its operators: "matmul+softmax+matmul".
+std::string name_of(const KernelRequest& request) {
+  if (!request.fused) return request.op;
+  std::string name;
+  for (const FusedPart& part : request.fused->parts) name += (name.empty() ? "" : "+") + part.request.op;
+  return name;
+}
+
 /// What an executor runs.
 Expected<LoweredGraph> lower_for(const Graph& graph, const KernelLibrary& library, const ExecutorOptions& options) {
   TASO_ASSIGN(LoweredGraph lowered,
@@ -173,6 +181,13 @@ struct Executor::State {
   StreamSchedule schedule;  ///< On a device.
   int threads = 1;
   KernelSource* more_kernels = nullptr;
+  /// Of which it was made, on a device that may have to compute it in another way.
+  struct Origin {
+    Graph graph;
+    const KernelLibrary* library = nullptr;
+    ExecutorOptions options;
+  };
+  std::optional<Origin> origin;
   std::vector<TensorType> input_types, output_types;
   std::vector<std::string> input_names;
   std::vector<char> input_used;
@@ -354,6 +369,10 @@ struct Executor::State {
       return packed->data();
     };
     input_bounds = bounds_of_inputs(lowered, memory, input_types.size(), library.registry());
+    if (backend && options.more_kernels == nullptr) {
+      origin = Origin{graph, &library, options};
+      origin->options.weights = store;  // they need not be laid out again
+    }
     if (backend) return build_on_device(backend, std::move(kernels), options.float_storage, weight_of);
     more_kernels = options.more_kernels;
     return build_on_host(library, weight_of);
@@ -596,6 +615,30 @@ const LoweredGraph& Executor::lowered() const { return state_->lowered; }
 const MemoryPlan& Executor::memory() const { return state_->memory; }
 const StreamSchedule& Executor::schedule() const { return state_->schedule; }
 
+Status Executor::run_on_device(std::span<const HostTensor> inputs, std::span<HostTensor> outputs,
+                               std::vector<StepTime>* times) {
+  for (;;) {
+    if (times != nullptr) times->clear();
+    Status done = state_->run_on_device(inputs, outputs, times);
+    if (done || !build_another(done.error())) return done;
+  }
+}
+
+bool Executor::build_another(const Error& failure) {
+  const std::optional<std::size_t> failed = state_->program->failed_step();
+  if (!failed || !state_->origin) return false;
+  const KernelRequest& request = state_->lowered.steps[*failed].kernel->request;
+  if (!state_->origin->library->backend()->reject(request)) return false;
+  auto state = std::make_unique<State>();
+  // A device that is lost fails here, too: then the first failure is the one to tell.
+  if (!state->build(state_->origin->graph, *state_->origin->library, state_->origin->options)) return false;
+  if (const auto& fallbacks = state_->origin->options.fallbacks)
+    fallbacks->push_back(name_of(request) + " failed when it ran (" + failure.message +
+                         "): it is computed in another way");
+  state_ = std::move(state);
+  return true;
+}
+
 Expected<std::vector<HostTensor>> Executor::run(std::span<const HostTensor> inputs) {
   std::vector<HostTensor> outputs;
   for (const TensorType& type : state_->output_types) outputs.emplace_back(type);
@@ -606,7 +649,7 @@ Expected<std::vector<HostTensor>> Executor::run(std::span<const HostTensor> inpu
 Status Executor::run_into(std::span<const HostTensor> inputs, std::span<HostTensor> outputs) {
   TASO_RETURN_IF_ERROR(state_->bind(inputs));
   TASO_CHECK(outputs.size() == state_->output_types.size(), "outputs do not fit the graph");
-  if (on_device()) return state_->run_on_device(inputs, outputs);
+  if (on_device()) return run_on_device(inputs, outputs);
   for (std::size_t i = 0; i < state_->steps.size(); ++i) TASO_RETURN_IF_ERROR(state_->execute(i));
   state_->copy_outputs(outputs);
   return {};
@@ -618,7 +661,7 @@ Expected<std::vector<StepTime>> Executor::run_timed(std::span<const HostTensor> 
   std::vector<StepTime> times;
   times.reserve(state_->lowered.steps.size());
   if (on_device()) {
-    TASO_RETURN_IF_ERROR(state_->run_on_device(inputs, outputs, &times));
+    TASO_RETURN_IF_ERROR(run_on_device(inputs, outputs, &times));
     return times;
   }
   for (std::size_t i = 0; i < state_->steps.size(); ++i) {
@@ -665,16 +708,18 @@ Expected<std::size_t> Executor::measure_step_costs(StepCosts& costs) {
 
 Expected<std::vector<KernelProfile>> Executor::profile(std::span<const HostTensor> inputs, int repeat) {
   using Clock = std::chrono::steady_clock;
-  std::vector<std::vector<double>> samples(state_->lowered.steps.size());
+  std::vector<std::vector<double>> samples;
   TASO_RETURN_IF_ERROR(state_->bind(inputs));
   if (on_device()) {
     std::vector<HostTensor> results;
     for (const TensorType& type : state_->output_types) results.emplace_back(type);
-    TASO_RETURN_IF_ERROR(state_->run_on_device(inputs, results));
+    TASO_RETURN_IF_ERROR(run_on_device(inputs, results));
+    samples.resize(state_->lowered.steps.size());
     TASO_ASSIGN(const std::vector<std::vector<double>> seconds, state_->program->time_steps(std::max(repeat, 1)));
     for (std::size_t i = 0; i < samples.size(); ++i)
       for (const double one : seconds[i]) samples[i].push_back(one * 1e6);
   }
+  samples.resize(state_->lowered.steps.size());
   for (int round = 0; !on_device() && round <= std::max(repeat, 1); ++round)
     for (std::size_t i = 0; i < samples.size(); ++i) {
       const auto start = Clock::now();

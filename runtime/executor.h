@@ -40,6 +40,9 @@ struct ExecutorOptions {
   std::size_t streams = 1;
   /// What steps cost there; null, or where it does not know: as the device estimates.
   std::shared_ptr<StepCosts> step_costs = nullptr;
+  /// Where a line is added for each kernel that failed when it ran and is computed in another way since
+  /// (Executor::run): "matmul+softmax+matmul failed when it ran (...): it is computed in another way"; null: nowhere.
+  std::shared_ptr<std::vector<std::string>> fallbacks = nullptr;
 };
 
 /// A lowered graph as executors run it: with its steps fused (runtime/fusion.h) where the library wants that, but for
@@ -108,6 +111,9 @@ class Executor {
   [[nodiscard]] const std::vector<TensorType>& output_types() const;
 
   /// One execution. Fails (bad_input) if number or types of the inputs are wrong, or an index is out of range.
+  /// Where a device cannot execute a kernel that it has offered, at the first run, what the kernel computes is computed
+  /// in another way, if the device has one (Backend::reject): by another engine, by its operators one by one, or on the
+  /// host. lowered() and what belongs to it are then others. Not so with `more_kernels`, which may have been run.
   [[nodiscard]] Expected<std::vector<HostTensor>> run(std::span<const HostTensor> inputs);
   /// The same into tensors of the right types (no allocation: what is timed).
   [[nodiscard]] Status run_into(std::span<const HostTensor> inputs, std::span<HostTensor> outputs);
@@ -144,6 +150,11 @@ class Executor {
  private:
   struct State;
   explicit Executor(std::unique_ptr<State> state);
+  /// A run on a device, in another way where a kernel fails.
+  [[nodiscard]] Status run_on_device(std::span<const HostTensor> inputs, std::span<HostTensor> outputs,
+                                     std::vector<StepTime>* times = nullptr);
+  /// Builds the executor anew, without the kernel that failed. False if there is no other way.
+  [[nodiscard]] bool build_another(const Error& failure);
   std::unique_ptr<State> state_;
 };
 

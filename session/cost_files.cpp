@@ -83,4 +83,11 @@ Expected<std::shared_ptr<RecordedChoices>> open_choices(const CostFiles& files, 
   return choices;
 }
 
+Expected<std::shared_ptr<RecordedStepCosts>> open_step_costs(const CostFiles& files, const KernelLibrary& library) {
+  const std::shared_ptr<Backend>& backend = library.backend();
+  if (!backend) return std::shared_ptr<RecordedStepCosts>();
+  TASO_ASSIGN(CostDatabase database, open_costs(files, backend->identity(), true, !backend->can_run(), {}));
+  return std::make_shared<RecordedStepCosts>(std::move(database));
+}
+
 }  // namespace taso

@@ -7,6 +7,7 @@
 
 #include "optimizer/cost_database.h"
 #include "optimizer/recorded_choices.h"
+#include "optimizer/recorded_step_costs.h"
 #include "runtime/kernel.h"
 #include "session/message.h"
 #include "support/status.h"
@@ -33,5 +34,10 @@ struct CostFiles {
 [[nodiscard]] Expected<std::shared_ptr<RecordedChoices>> open_choices(const CostFiles& files,
                                                                       const KernelLibrary& library,
                                                                       const MessageSink& message);
+
+/// What steps cost on several streams of that device, kept in the same files. Null without a backend. Fails as
+/// open_costs does.
+[[nodiscard]] Expected<std::shared_ptr<RecordedStepCosts>> open_step_costs(const CostFiles& files,
+                                                                           const KernelLibrary& library);
 
 }  // namespace taso

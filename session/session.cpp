@@ -40,6 +40,7 @@ bool can_run(const KernelLibrary& library) { return !library.backend() || librar
 RuntimeTargetOptions target_options(const SessionOptions& options) {
   RuntimeTargetOptions target = piece_target(options);
   target.counting = !options.cost.uses_time();
+  target.streams = options.streams;
   target.cancelled = [stop = options.optimize.search.stop] { return stop.raised(); };
   return target;
 }
@@ -203,6 +204,10 @@ Status Session::State::open_costs() {
   const bool timed = options.cost.uses_time();
   TASO_RETURN_IF_ERROR(open_runtime());
   TASO_ASSIGN(choices, open_choices(options.costs, library, {}));  // costs have the same messages
+  if (options.streams > 1 && can_run(library)) {
+    TASO_ASSIGN(std::shared_ptr<RecordedStepCosts> of_steps, open_step_costs(options.costs, library));
+    target.set_step_costs(std::move(of_steps));
+  }
   TASO_ASSIGN(database,
               taso::open_costs(options.costs, measured_target().identity(), timed, !can_run(library), message));
   measured.emplace(measured_target(), *database, !options.costs.recorded_only);

@@ -58,6 +58,7 @@ struct SessionOptions {
   CostFiles costs;
   int threads = 1;                               ///< With which the kernels run.
   ElementType float_storage = ElementType::f32;  ///< In which a device keeps what is f32 in the model.
+  std::size_t streams = 1;                       ///< On so many of a device graphs are timed whole at most.
   /// The runtime that the result is for, instead of the library's kernels, which then run the check alone. The session
   /// sets its `threads`, `cancelled` and `report`.
   std::optional<WorkerOptions> worker;

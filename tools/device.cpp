@@ -7,7 +7,9 @@
 #include <cctype>
 #include <cstdlib>
 
+#include "runtime/stream_schedule.h"
 #include "support/file.h"
+#include "tools/common.h"
 
 namespace taso::tools {
 namespace {
@@ -39,6 +41,24 @@ void add_device_options(CLI::App& app, DeviceOptions& options, const std::string
                  "first that their heuristics name; all, also those that are compiled at run time")
       ->check(CLI::IsMember({"few", "all"}))
       ->capture_default_str();
+}
+
+void add_streams_option(CLI::App& app, std::optional<std::size_t>& streams, const std::string& what) {
+  app.add_option("--streams", streams,
+                 fmt::format("{}, as many as are worth it by what kernels are known or believed to cost; 1: one after "
+                             "the other (default: {})",
+                             what, default_streams))
+      ->check(whole_number(1, static_cast<int>(most_streams)))
+      ->type_name("N");
+}
+
+Status check_streams(const std::optional<std::size_t>& streams, const DeviceOptions& options) {
+  if (streams.value_or(1) == 1 || (options.device != "cpu" && options.device != "reference")) return {};
+  return usage(fmt::format("--streams {}: --device {} runs one kernel at a time", *streams, options.device));
+}
+
+std::size_t streams_of(const std::optional<std::size_t>& streams, const Device& device) {
+  return device.library.backend() ? streams.value_or(default_streams) : 1;
 }
 
 namespace {

@@ -1,6 +1,8 @@
 /// The device of taso-opt and taso-run: the processor, or one whose backend is a module (runtime/backend.h).
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 
 #include "graph/graph.h"
@@ -43,6 +45,14 @@ struct Device {
 /// that it shares.
 [[nodiscard]] Expected<Device> open_device_of_rank(const DeviceOptions& options, const OperatorRegistry& registry,
                                                    int rank_on_host);
+
+/// Adds --streams: `what` says what is on them.
+void add_streams_option(CLI::App& app, std::optional<std::size_t>& streams, const std::string& what);
+/// usage where several streams are asked for of a device that runs one kernel at a time.
+[[nodiscard]] Status check_streams(const std::optional<std::size_t>& streams, const DeviceOptions& options);
+/// On how many streams of the device graphs are run at most: as the option says, by default default_streams where there
+/// is a backend.
+[[nodiscard]] std::size_t streams_of(const std::optional<std::size_t>& streams, const Device& device);
 
 /// How far results in a math mode may be from float64: as an L2 norm relative to the reference's, and as the largest
 /// difference relative to the largest magnitude.

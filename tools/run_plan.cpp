@@ -127,14 +127,19 @@ class PlanRun {
     TASO_RETURN_IF_ERROR(agree(transport_, own));
     TASO_RETURN_IF_ERROR(agree_on(transport_, "the model", model));
     TASO_RETURN_IF_ERROR(agree_on(transport_, "the plan", plan));
-    return agree_on(transport_, "the options",
-                    fmt::format("--seed {} --repeat {} --threads {} --messages {}{}{}{}", options_.common.seed,
-                                options_.repeat, options_.threads, options_.messages, options_.as_is ? " --as-is" : "",
-                                options_.profile ? " --profile" : "", options_.trace.empty() ? "" : " --trace"));
+    return agree_on(
+        transport_, "the options",
+        fmt::format("--seed {} --repeat {} --threads {} --streams {} --messages {}{}{}{}", options_.common.seed,
+                    options_.repeat, options_.threads, streams(), options_.messages, options_.as_is ? " --as-is" : "",
+                    options_.profile ? " --profile" : "", options_.trace.empty() ? "" : " --trace"));
   }
+
+  /// Of each rank's device; one unless the user says otherwise.
+  [[nodiscard]] std::size_t streams() const { return options_.streams.value_or(1); }
 
   /// Finds out how tensors go from rank to rank.
   Status connect() {
+    if (options_.messages == "auto" && streams() > 1) return {};  // device messages are in one stream
     if (options_.messages == "host" || (options_.messages == "auto" && !device_.library.backend())) return {};
     TASO_ASSIGN(devices_, connect_devices(transport_, device_.library));
     if (devices_.messages || options_.messages == "auto") return {};
@@ -152,6 +157,7 @@ class PlanRun {
     executor_options.threads = options_.threads;
     executor_options.channels_last = options_.layouts != "row-major";
     executor_options.float_storage = device_.float_storage;
+    executor_options.streams = streams();
     TASO_ASSIGN(RankExecutor made,
                 RankExecutor::create(rank, transport_, device_.library, executor_options, devices_.messages.get()));
     executor_.emplace(std::move(made));

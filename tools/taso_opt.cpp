@@ -63,6 +63,7 @@ struct Options {
                                                  transport = "any", take_plan;
   std::vector<std::string> emit;  // Forms of the plan.
   std::size_t timed_plans = PlanRequest().timed_plans;
+  std::optional<std::size_t> streams;
   double time_limit = 0, memory_limit_mb = 512;
   std::optional<double> check_rtol;
   std::string check = "sampled";
@@ -180,6 +181,8 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--threads", options.session.threads, "Threads that the kernels will run with")
       ->check(tools::whole_number(1, 1024))
       ->capture_default_str();
+  tools::add_streams_option(app, options.streams,
+                            "Graphs are timed whole, as taso-run runs them, on at most so many streams of a backend");
   app.add_option("--cost", options.cost, "time, flops, bytes, launches, memory, or a sum such as time+0.1*bytes")
       ->type_name("FORMULA")
       ->capture_default_str();
@@ -444,6 +447,7 @@ Status check_purpose(const Options& options) {
       if (option->count() > 0)
         return Error{ErrorCode::usage, option->get_name() + ": give --devices or --topology, too", {}};
   TASO_RETURN_IF_ERROR(check_timed_plans(options));
+  TASO_RETURN_IF_ERROR(tools::check_streams(options.streams, options.device));
   if (plans_only && !options.why.empty())
     return Error{ErrorCode::usage, "--plan-only: --why looks for a rule; leave one out", {}};
   if (plans_only && !plans_for_devices(options))
@@ -532,6 +536,7 @@ Status find_worker(Options& options) {
   };
   if (options.device.math != "fp32") return refuse("--math", "a worker's runtime computes as the file says: of no use");
   if (!options.device.properties.empty()) return refuse("--device-properties", "of no use");
+  if (options.streams) return refuse("--streams", "a runtime places its kernels itself: not");
   if (!options.session.outputs.html.empty()) return refuse("--html", "the page draws this program's own kernels: not");
   if (plans_for_devices(options) && options.plan_cost == "time")
     return refuse("--plan-cost time", "plans count this program's own kernels: not");
@@ -546,6 +551,7 @@ Status find_costs(Options& options, const tools::Device& device, bool timed) {
     return Error{
         ErrorCode::usage, "--device-properties: a device that is not there cannot be measured; give --no-measure", {}};
   session.float_storage = device.float_storage;
+  session.streams = tools::streams_of(options.streams, device);
   if (session.costs.recorded_only && session.costs.file.empty() && timed) {
     TASO_ASSIGN(session.costs.shipped, tools::cost_files(options.common));
   }

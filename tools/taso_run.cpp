@@ -75,12 +75,7 @@ void declare(CLI::App& app, RunOptions& options) {
                  "row-major: as in the file")
       ->check(CLI::IsMember({"chosen", "channels-last", "row-major"}))
       ->capture_default_str();
-  app.add_option("--streams", options.streams,
-                 fmt::format("Place kernels on at most so many streams of a backend, as many as are worth it by what "
-                             "they are known or believed to cost; 1: one after the other (default: {})",
-                             default_streams))
-      ->check(tools::whole_number(1, static_cast<int>(most_streams)))
-      ->type_name("N");
+  tools::add_streams_option(app, options.streams, "Kernels are placed on at most so many streams of a backend");
   tools::add_cost_option(app, files, options.costs,
                          "Database of costs that taso-opt recorded (default: " + default_cost_database_path() + ")");
   app.add_option("--repeat", options.repeat, "Timed runs of each model")
@@ -199,6 +194,7 @@ Expected<std::vector<HostTensor>> run_once(Subject& subject, const std::vector<H
 struct Costs {
   std::optional<CostDatabase> kernels;  ///< For layouts.
   std::shared_ptr<StepCosts> steps;     ///< For streams; null without a backend.
+  std::shared_ptr<std::vector<std::string>> fallbacks = std::make_shared<std::vector<std::string>>();
 };
 
 /// With layouts of recorded costs, if they are there.
@@ -210,8 +206,9 @@ ExecutorOptions executor_options_of(const Subject& subject, const RunOptions& op
                                    .weights = weights,
                                    .layouts = nullptr,
                                    .float_storage = device.float_storage,
-                                   .streams = device.library.backend() ? options.streams.value_or(default_streams) : 1,
-                                   .step_costs = all_costs.steps};
+                                   .streams = tools::streams_of(options.streams, device),
+                                   .step_costs = all_costs.steps,
+                                   .fallbacks = all_costs.fallbacks};
   if (costs) {
     // A graph that cannot be run has no layouts either: the executor says why.
     // taso-opt has measured kernels as the original's size made them, which may be another.
@@ -382,7 +379,8 @@ Expected<std::vector<Subject>> load_subjects(const RunOptions& options, const Op
 struct Values {
   std::vector<HostTensor> inputs;
   std::vector<std::vector<HostTensor>> outputs;
-  std::size_t measured_steps = 0;  ///< Costs of steps that had to be measured first.
+  std::size_t measured_steps = 0;                             ///< Costs of steps that had to be measured first.
+  std::shared_ptr<const std::vector<std::string>> fallbacks;  ///< As for ExecutorOptions.
 };
 
 /// Fuses the subjects, builds their executors and runs each once.
@@ -399,10 +397,12 @@ Expected<Values> run_subjects(std::vector<Subject>& subjects, const RunOptions& 
                                                   tools::program_name));
   tools::catch_interrupts();
   Values values;
+  values.fallbacks = costs.fallbacks;
   // What is compared with is what the file says: a fusion that were wrong would show.
   if (options.fuses() && subjects.size() == 2) {
-    TASO_RETURN_IF_ERROR(
-        build_executor(subjects[0], options, device, {}, std::make_shared<WeightStore>(), values.measured_steps));
+    TASO_RETURN_IF_ERROR(build_executor(subjects[0], options, device,
+                                        Costs{.kernels = {}, .steps = {}, .fallbacks = costs.fallbacks},
+                                        std::make_shared<WeightStore>(), values.measured_steps));
     TASO_ASSIGN(values.inputs,
                 tools::inputs_for(subjects[0], subjects[0].executor->random_inputs(options.common.seed), given));
     TASO_ASSIGN(std::vector<HostTensor> reference, run_once(subjects[0], values.inputs));
@@ -552,19 +552,16 @@ Status check_options(const RunOptions& options) {
   if (!options.references.empty() && !options.check) return wrong("--references: it goes with --check");
   if (options.plan.empty() && !options.trace.empty()) return wrong("--trace: runs with a --plan are traced");
   if (options.plan.empty() && options.messages != "auto") return wrong("--messages: it goes with --plan");
+  if (options.messages == "device" && options.streams.value_or(1) > 1)
+    return wrong("--streams: messages from device to device are in one stream; leave it out, or give --messages host");
   if (options.measure_collectives) return wrong("--measure-collectives: it goes with --measure-links");
   if (options.ranks != 1) return wrong("--ranks: it goes with --measure-links");
-  if (options.streams.value_or(1) > 1 && (options.device.device == "cpu" || options.device.device == "reference"))
-    return Error{
-        ErrorCode::usage,
-        fmt::format("--streams {}: --device {} runs one kernel at a time", *options.streams, options.device.device),
-        {}};
+  TASO_RETURN_IF_ERROR(tools::check_streams(options.streams, options.device));
   if (options.plan.empty()) return {};
   for (const auto& [name, given] : {std::pair("--compare", !options.other.empty()),
                                     {"--print-graph", options.print_graph},
                                     {"--print-device", options.print_device},
                                     {"--input-shape", !options.input_shapes.empty()},
-                                    {"--streams", options.streams.has_value()},
                                     {"--costs", !options.costs.empty()}})
     if (given) return Error{ErrorCode::usage, fmt::format("{}: does not go with --plan; leave one out", name), {}};
   return {};
@@ -641,7 +638,11 @@ Expected<int> run(RunOptions& options) {
                                               registry, text, json["check"]));
   }
   if (choices) json["tuning"] = {{"choices", choices->tuning().choices}, {"seconds", choices->tuning().seconds}};
-  if (device.library.backend()) json["measured_steps"] = values.measured_steps;
+  if (device.library.backend()) {
+    json["measured_steps"] = values.measured_steps;
+    json["fallbacks"] = *values.fallbacks;
+  }
+  for (const std::string& fallback : *values.fallbacks) text += fallback + "\n";
   if (!options.common.json.empty()) TASO_RETURN_IF_ERROR(write_text(options.common.json, json.dump(2) + "\n"));
   if (!options.common.quiet && !options.files.claims().uses_stdout()) TASO_RETURN_IF_ERROR(write_text("-", text));
   if (tools::interrupted()) return static_cast<int>(ErrorCode::interrupted);

@@ -48,6 +48,10 @@ bool is_float(ElementType element) {
   return element == ElementType::f32 || element == ElementType::f16 || element == ElementType::bf16;
 }
 
+bool is_convolution(const KernelRequest& request) {
+  return request.op == "conv2d" || request.op == "conv2d_bias_act" || request.op == "conv2d_bias_add_act";
+}
+
 class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(std::shared_ptr<Context> context) : context_(std::move(context)) {}
@@ -64,16 +68,18 @@ class CudaBackend final : public Backend {
     if (request.outputs.empty()) return decline("no outputs");
     if (context_->can_run)
       if (const Status entered = context_->enter(); !entered) return decline(entered.error().message);
+    if (is_given_up(request)) return decline("its kernels failed when they ran");
     const auto empty = [](const Operand& operand) { return operand.type.known && operand.type.elements() == 0; };
     if (std::all_of(request.outputs.begin(), request.outputs.end(), empty)) return {std::make_unique<Nothing>(), ""};
-    if (request.op == "conv2d" || request.op == "conv2d_bias_act" || request.op == "conv2d_bias_add_act")
-      return convolution(context_, request);
+    if (is_convolution(request)) return convolution(context_, request);
     if (product_in(request) != nullptr) return product(context_, request);
     if (has_two_products(request)) return attention(context_, request);
     return own_kernel(context_, request);
   }
 
+  bool reject(const KernelRequest& request) override { return context_->reject(tuning_key(request)); }
   bool fuses(const KernelRequest& request) const override {
+    if (is_given_up(request)) return false;
     if (has_two_products(request)) return plans_attention(*context_, request);
     return product_in(request) != nullptr ? is_one_product(request) : plan_fused(request).program.has_value();
   }
@@ -171,6 +177,12 @@ class CudaBackend final : public Backend {
                                 std::span<const std::int64_t> bounds, const MeasureOptions& options) override;
 
  private:
+  /// Whether kernels of the request failed, and no engine is left to be tried: our own kernels have none.
+  [[nodiscard]] bool is_given_up(const KernelRequest& request) const {
+    if (!context_->has_rejections()) return false;
+    const bool has_engines = is_convolution(request) || product_in(request) != nullptr || has_two_products(request);
+    return context_->rejections(tuning_key(request)) >= (has_engines ? Context::most_rejections : 1);
+  }
   [[nodiscard]] Status ready() const {
     if (!context_->can_run)
       return Error{ErrorCode::device_unavailable, "nothing runs on the description of a device", {}};

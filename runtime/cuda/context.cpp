@@ -69,6 +69,11 @@ class ChoicesOfProcess final : public EngineChoices {
     engines_.emplace(key, choice.engine);
     return {};
   }
+  Status withdraw(const std::string& key) override {
+    const std::scoped_lock lock(mutex_);
+    engines_.erase(key);
+    return {};
+  }
 
  private:
   std::mutex mutex_;
@@ -275,6 +280,22 @@ std::optional<std::string> Context::chosen(const std::string& key) const {
 
 Status Context::choose(const std::string& key, const EngineChoice& choice) const {
   return choices->record(all_engines ? among_all(key) : key, choice);
+}
+
+bool Context::reject(const std::string& key) {
+  const std::scoped_lock lock(mutex);
+  attention.erase(key);
+  // A failure to keep that is no reason to fail: the engine may be tried, and fail, once more.
+  (void)choices->withdraw(choices->find(among_all(key)) ? among_all(key) : key);
+  has_rejected_ = true;
+  return ++rejections_[key] <= most_rejections;
+}
+
+int Context::rejections(const std::string& key) const {
+  if (!has_rejected_) return 0;
+  const std::scoped_lock lock(mutex);
+  const auto known = rejections_.find(key);
+  return known == rejections_.end() ? 0 : known->second;
 }
 
 Status Context::wake(cudaStream_t on) const {

@@ -125,7 +125,7 @@ class Context {
   Descriptor device_descriptor;  ///< Stands for the device where there is none.
 
   /// Held while kernels are planned and tuned, and while cuDNN queues: its handle is for one thread at a time.
-  std::mutex mutex;
+  mutable std::mutex mutex;
   cudaStream_t tuning_stream = nullptr;            ///< Guarded by `mutex`.
   std::map<std::string, PlannedEngine> attention;  ///< Guarded by `mutex`. By tuning_key.
   std::shared_ptr<EngineChoices> choices;          ///< Guarded by `mutex`. By tuning_key; the kernels find and record.
@@ -137,6 +137,15 @@ class Context {
   [[nodiscard]] std::optional<std::string> chosen(const std::string& key) const;
   /// Keeps a choice, in the arithmetic and for the device of this context. The caller holds `mutex`.
   [[nodiscard]] Status choose(const std::string& key, const EngineChoice& choice) const;
+  /// Kernels of a request that failed are replaced so often; the next time there is none.
+  static constexpr int most_rejections = 2;
+  /// A kernel of the request with this key (tuning_key) failed when it ran: its engine is not found again. False if
+  /// there was no other way already. The caller does not hold `mutex`.
+  [[nodiscard]] bool reject(const std::string& key);
+  /// How often that was so. The caller does not hold `mutex`.
+  [[nodiscard]] int rejections(const std::string& key) const;
+  /// Whether any kernel failed: else there is no need to ask for one.
+  [[nodiscard]] bool has_rejections() const { return has_rejected_; }
   /// The engine among `count` that is fastest on the device. `launch(i, stream)` queues engine i; those that fail are
   /// left out. The caller holds `mutex`.
   [[nodiscard]] Expected<FastestCandidate> tune(std::size_t count,
@@ -162,6 +171,8 @@ class Context {
   [[nodiscard]] Status wait(std::size_t on, std::size_t number) const;
 
  private:
+  std::atomic<bool> has_rejected_ = false;
+  std::map<std::string, int> rejections_;  ///< Guarded by `mutex`.
   Context() = default;
   [[nodiscard]] Status open_device();
   [[nodiscard]] Status plan_without_device(const std::string& properties);

@@ -42,24 +42,6 @@ struct Candidate {
   Engine engine;
 };
 
-constexpr std::string_view chosen_by = "; best of ";
-
-/// The text of a choice, and the parts of such a text.
-struct ChosenEngine {
-  std::string division;
-  EngineConfiguration configuration;
-  std::string description;  ///< "best of 8".
-
-  [[nodiscard]] std::string text() const { return division + "; " + to_string(configuration) + "; " + description; }
-  static std::optional<ChosenEngine> parse(std::string_view text) {
-    const std::size_t end = text.rfind(chosen_by), begin = text.find("; engine ");
-    if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) return std::nullopt;
-    const auto configuration = parse_configuration(text.substr(begin + 2, end - begin - 2));
-    if (!configuration) return std::nullopt;
-    return ChosenEngine{std::string(text.substr(0, begin)), *configuration, std::string(text.substr(end + 2))};
-  }
-};
-
 class Convolution final : public DeviceKernel {
  public:
   Convolution(std::shared_ptr<Context> context, const KernelRequest& request)
@@ -117,7 +99,7 @@ class Convolution final : public DeviceKernel {
     const std::optional<ChosenEngine> chosen = ChosenEngine::parse(text);
     if (!chosen) return false;
     const auto division = std::find_if(divisions.begin(), divisions.end(),
-                                       [&](const Division& one) { return one.name() == chosen->division; });
+                                       [&](const Division& one) { return one.name() == chosen->work; });
     if (division == divisions.end()) return false;
     const PlanningTarget planned_for = target();
     Expected<Engine> engine =

@@ -443,6 +443,37 @@ void add_engines(const PlanningTarget& target, const Descriptor& graph, const En
   }
 }
 
+/// A plan of an engine that is set so, of which no heuristics are asked.
+Expected<Engine> configured(const PlanningTarget& target, const Descriptor& graph, const EnginePlanner& planner,
+                            const EngineConfiguration& configuration) {
+  Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph).set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, configuration.index);
+  if (target.properties != nullptr) engine.set(CUDNN_ATTR_ENGINE_DEVICEPROP, *target.properties);
+  TASO_RETURN_IF_ERROR(engine.finalize());
+  std::vector<Descriptor> knobs;
+  std::vector<cudnnBackendDescriptor_t> raw;
+  for (const auto& [kind, value] : configuration.knobs) {
+    const auto type = static_cast<cudnnBackendKnobType_t>(kind);
+    Descriptor& knob = knobs.emplace_back(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+    knob.set(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, type)
+        .set(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, value);
+    TASO_RETURN_IF_ERROR(knob.finalize());
+    raw.push_back(knob.get());
+  }
+  Descriptor one(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  one.set(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
+  if (!raw.empty())
+    one.set(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+            std::span<const cudnnBackendDescriptor_t>(raw));
+  TASO_RETURN_IF_ERROR(one.finalize());
+  Configured properties;
+  properties.configuration = configuration;
+  properties.notes = notes_of(engine.get());
+  if (!planner.allows(properties))
+    return unusable("engine " + std::to_string(configuration.index) + " has other arithmetic");
+  return planner.plan(one, properties);
+}
+
 }  // namespace
 
 Status check(cudnnStatus_t result, const char* what) {
@@ -499,6 +530,16 @@ std::optional<EngineConfiguration> parse_configuration(std::string_view text) {
   return configuration;
 }
 
+std::string ChosenEngine::text() const { return work + "; " + to_string(configuration) + "; " + description; }
+
+std::optional<ChosenEngine> ChosenEngine::parse(std::string_view text) {
+  const std::size_t end = text.rfind("; best of "), begin = text.find("; engine ");
+  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) return std::nullopt;
+  const auto configuration = parse_configuration(text.substr(begin + 2, end - begin - 2));
+  if (!configuration) return std::nullopt;
+  return ChosenEngine{std::string(text.substr(0, begin)), *configuration, std::string(text.substr(end + 2))};
+}
+
 Engines convolution_engines(const PlanningTarget& target, const ConvolutionGraph& graph, MathMode math,
                             const EngineLimits& limits) {
   Engines engines;
@@ -529,34 +570,16 @@ Expected<Engine> configured_engine(const PlanningTarget& target, const Convoluti
                                    std::size_t workspace_bytes, const EngineConfiguration& configuration) {
   ConvolutionBuilder builder(graph);
   TASO_RETURN_IF_ERROR(builder.build(target));
-  Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-  engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, builder.whole())
-      .set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, configuration.index);
-  if (target.properties != nullptr) engine.set(CUDNN_ATTR_ENGINE_DEVICEPROP, *target.properties);
-  TASO_RETURN_IF_ERROR(engine.finalize());
-  std::vector<Descriptor> knobs;
-  std::vector<cudnnBackendDescriptor_t> raw;
-  for (const auto& [kind, value] : configuration.knobs) {
-    const auto type = static_cast<cudnnBackendKnobType_t>(kind);
-    Descriptor& knob = knobs.emplace_back(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
-    knob.set(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, type)
-        .set(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, value);
-    TASO_RETURN_IF_ERROR(knob.finalize());
-    raw.push_back(knob.get());
-  }
-  Descriptor one(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-  one.set(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
-  if (!raw.empty())
-    one.set(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-            std::span<const cudnnBackendDescriptor_t>(raw));
-  TASO_RETURN_IF_ERROR(one.finalize());
-  Configured configured;
-  configured.configuration = configuration;
-  configured.notes = notes_of(engine.get());
-  const EnginePlanner planner(target, graph.type, math, workspace_bytes);
-  if (!planner.allows(configured))
-    return unusable("engine " + std::to_string(configuration.index) + " has other arithmetic");
-  return planner.plan(one, configured);
+  return configured(target, builder.whole(), EnginePlanner(target, graph.type, math, workspace_bytes), configuration);
+}
+
+Expected<Engine> configured_attention(const PlanningTarget& target, const AttentionPlan& attention,
+                                      cudnnDataType_t type, std::size_t workspace_bytes,
+                                      const EngineConfiguration& configuration) {
+  AttentionBuilder builder(attention, type);
+  TASO_RETURN_IF_ERROR(builder.build(target));
+  return configured(target, builder.whole(), EnginePlanner(target, type, MathMode::strict, workspace_bytes),
+                    configuration);
 }
 
 Status execute(cudnnHandle_t handle, const Engine& engine,

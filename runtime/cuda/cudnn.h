@@ -87,6 +87,18 @@ struct EngineConfiguration {
 /// The inverse; nothing where it is no such text.
 [[nodiscard]] std::optional<EngineConfiguration> parse_configuration(std::string_view text);
 
+/// A choice of an engine, as it is kept (EngineChoice::engine).
+struct ChosenEngine {
+  std::string work;  ///< What the engine computes: a division's name (division.h), "attention".
+  EngineConfiguration configuration;
+  std::string description;  ///< "best of 8".
+
+  /// "conv+bias; engine 44; knobs 2=1 14=3; best of 8".
+  [[nodiscard]] std::string text() const;
+  /// The inverse; nothing where it is no such text.
+  [[nodiscard]] static std::optional<ChosenEngine> parse(std::string_view text);
+};
+
 /// One way to compute a graph.
 struct Engine {
   Descriptor plan;
@@ -138,6 +150,10 @@ struct PlanningTarget {
 [[nodiscard]] Expected<Engine> configured_engine(const PlanningTarget& target, const ConvolutionGraph& graph,
                                                  MathMode math, std::size_t workspace_bytes,
                                                  const EngineConfiguration& configuration);
+/// The same of attention_engines.
+[[nodiscard]] Expected<Engine> configured_attention(const PlanningTarget& target, const AttentionPlan& attention,
+                                                    cudnnDataType_t type, std::size_t workspace_bytes,
+                                                    const EngineConfiguration& configuration);
 
 /// Numbers of the tensors of attention.
 enum class AttentionTensor : std::int64_t { q = 1, k = 2, v = 3, y = 4, scale = 5, mask = 6 };

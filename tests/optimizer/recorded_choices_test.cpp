@@ -43,6 +43,23 @@ TEST(RecordedChoices, OfSeveralTheFastestStands) {
   EXPECT_EQ(choices_in(path).find(key_of_product), "engine 2; best of 8");
 }
 
+/// What failed when it ran is taken again by no process; the next best is, if there is one.
+TEST(RecordedChoices, WhatFailedIsNotTakenAgain) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "costs.sqlite";
+  RecordedChoices first = choices_in(path);
+  EXPECT_TRUE(first.withdraw(key_of_product).ok()) << "there is nothing";
+  EXPECT_TRUE(first.record(key_of_product, {"engine 1; best of 8", 1e-5, 0.1}).ok());
+  EXPECT_TRUE(first.record(key_of_product, {"engine 2; best of 8", 2e-5, 0.1}).ok());
+  EXPECT_TRUE(first.withdraw(key_of_product).ok());
+  EXPECT_EQ(first.find(key_of_product), "engine 2; best of 8");
+  EXPECT_EQ(choices_in(path).find(key_of_product), "engine 2; best of 8");
+  EXPECT_TRUE(first.withdraw(key_of_product).ok());
+  EXPECT_EQ(first.find(key_of_product), std::nullopt);
+  EXPECT_EQ(choices_in(path).find(key_of_product), std::nullopt);
+  EXPECT_TRUE(first.used().empty());
+}
+
 TEST(RecordedChoices, TravelAsText) {
   const TemporaryFolder folder;
   RecordedChoices first = choices_in(folder / "costs.sqlite");

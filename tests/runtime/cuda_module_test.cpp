@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "runtime/backend.h"
+#include "runtime/fusion.h"
 #include "tests/runtime/fused_requests.h"
 
 namespace taso::testing {
@@ -184,7 +185,11 @@ class GivenChoices final : public EngineChoices {
     ++recorded;
     return {};
   }
-  std::vector<std::string> asked;
+  Status withdraw(const std::string& key) override {
+    withdrawn.push_back(key);
+    return {};
+  }
+  std::vector<std::string> asked, withdrawn;
   int recorded = 0;
 
  private:
@@ -225,6 +230,59 @@ TEST(CudaPlanner, TakesTheEngineThatWasChosen) {
     EXPECT_EQ(implementation(unknown, grouped), first) << unknown;
   EXPECT_NE(implementation("conv; engine 0; knobs; best of 8", grouped, true).find(" (first of "), std::string::npos)
       << "few are not all";
+}
+
+/// The one step of attention that a device of such choices has; nothing if it is not fused.
+std::optional<KernelRequest> attention_on(Backend& backend) {
+  const Graph graph = graph_of(R"(
+input q f16[1, 2, 16, 64]
+input k f16[1, 2, 16, 64]
+input v f16[1, 2, 16, 64]
+output matmul(softmax(matmul(q, transpose(k; perm=[0, 1, 3, 2])); axis=-1), v)
+)");
+  const LoweredGraph steps =
+      fuse_steps(value_of(lower(graph, registry())), [&](const KernelRequest& one) { return backend.fuses(one); });
+  if (steps.steps.size() != 1) return std::nullopt;
+  return steps.steps[0].kernel->request;
+}
+
+TEST(CudaPlanner, TakesTheEngineOfAttentionThatWasChosen) {
+  NEEDS_MODULE();
+  const auto backend = value_of(load_backend("cuda", {MathMode::strict, 0, described_device()}));
+  const auto choices = std::make_shared<GivenChoices>("attention; engine 5; knobs 2=1; best of 3, 1 failed");
+  backend->use_choices(choices);
+  const std::optional<KernelRequest> attention = attention_on(*backend);
+  ASSERT_TRUE(attention.has_value());
+  EXPECT_EQ(backend->create(*attention, registry()).kernel->implementation(),
+            "cudnn attention, engine 5 (best of 3, 1 failed)");
+  EXPECT_EQ(choices->asked.back(), attention->key());
+  EXPECT_EQ(choices->recorded, 0);
+  // Another engine is tried once, then it is computed by its operators.
+  EXPECT_TRUE(backend->reject(*attention));
+  EXPECT_EQ(choices->withdrawn, std::vector<std::string>{attention->key()});
+  EXPECT_TRUE(backend->fuses(*attention));
+  EXPECT_TRUE(backend->reject(*attention));
+  EXPECT_FALSE(backend->fuses(*attention));
+  EXPECT_FALSE(backend->reject(*attention));
+  EXPECT_FALSE(attention_on(*backend).has_value());
+}
+
+TEST(CudaPlanner, HasAnotherWayForKernelsThatFailed) {
+  NEEDS_MODULE();
+  const auto backend = value_of(load_backend("cuda", {MathMode::strict, 0, described_device()}));
+  const auto reason = [&](const KernelRequest& request) { return backend->create(request, registry()).reason; };
+  const KernelRequest convolution =
+      convolution_request(convolutions()[0], ElementType::f32, Layout::channels_last, true, false, "relu");
+  EXPECT_TRUE(backend->reject(convolution));
+  EXPECT_EQ(reason(convolution), "") << "by another engine";
+  EXPECT_TRUE(backend->reject(convolution));
+  EXPECT_EQ(reason(convolution), "its kernels failed when they ran");
+  KernelRequest own;
+  own.op = "tanh";
+  own.inputs = own.outputs = {{TensorType(ElementType::f32, {4, 8}), Layout::row_major, false}};
+  EXPECT_EQ(reason(own), "");
+  EXPECT_TRUE(backend->reject(own));
+  EXPECT_EQ(reason(own), "its kernels failed when they ran") << "the host is what is left";
 }
 
 TEST(CudaPlanner, FewEnginesAreNamedIfNotAllAreAskedFor) {

@@ -99,6 +99,19 @@ TEST(CudnnEngines, AreFoundAgainByTheirConfigurations) {
     }
 }
 
+TEST(CudnnEngines, ChoicesAreReadAsTheyAreWritten) {
+  const ChosenEngine chosen{"pad, conv+bias", {44, {{2, 1}, {14, 3}}}, "best of 8, 1 failed"};
+  EXPECT_EQ(chosen.text(), "pad, conv+bias; engine 44; knobs 2=1 14=3; best of 8, 1 failed");
+  const auto read = ChosenEngine::parse(chosen.text());
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->work, chosen.work);
+  EXPECT_EQ(read->configuration, chosen.configuration);
+  EXPECT_EQ(read->description, chosen.description);
+  for (const char* wrong : {"", "attention; engine 5; knobs", "attention; engine x; knobs; best of 3", "; best of 3",
+                            "best of 3; engine 5; knobs"})
+    EXPECT_FALSE(ChosenEngine::parse(wrong).has_value()) << wrong;
+}
+
 TEST(CudnnEngines, ConfigurationsThatAreNoMoreAreRefused) {
   const auto configured = [](const EngineConfiguration& configuration, MathMode math, std::size_t workspace_bytes) {
     return configured_engine(described_device(), graph(true), math, workspace_bytes, configuration);

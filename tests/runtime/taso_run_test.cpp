@@ -334,6 +334,15 @@ TEST_F(TasoRun, RunsBranchesOnSeveralStreams) {
   EXPECT_EQ(run_json("--streams 1")["models"][0]["streams"], 1);
 }
 
+TEST_F(TasoRun, SaysWhatFailedAndIsComputedInAnotherWay) {
+  build("m.onnx", 1.0F, false, "Abs");
+  const Outcome result = run("m.onnx --as-is --device failing --check --repeat 1 --json j.json --costs c.sqlite");
+  EXPECT_EQ(result.code, 0) << result.err << result.out;
+  EXPECT_THAT(result.out, HasSubstr(" failed when it ran (the test device cannot execute fused): it is computed in "
+                                    "another way\n"));
+  EXPECT_FALSE(nlohmann::json::parse(value_of(read_file(path("j.json"))))["fallbacks"].empty());
+}
+
 TEST_F(TasoRun, FusesOnADeviceThatDoes) {
   build("m.onnx", 1.0F, false, "Abs");
   const Outcome result = run("m.onnx --as-is --device fusing --check --profile --repeat 1");
@@ -402,6 +411,9 @@ TEST_F(TasoRun, Errors) {
                "taso-run: --device-properties: a device that is not there runs nothing; give --no-measure");
   expect_error("m.onnx --streams 2", 2, "taso-run: --streams 2: --device cpu runs one kernel at a time");
   EXPECT_EQ(run("m.onnx --streams 1").code, 0);
+  expect_error("m.onnx --plan p.json --device host --messages device --streams 2", 2,
+               "taso-run: --streams: messages from device to device are in one stream; leave it out, or give "
+               "--messages host");
   EXPECT_EQ(run("m.onnx --device host --streams 9").code, 2);
   expect_error("m.onnx --no-measure --check", 2, "taso-run: --check: --no-measure runs nothing; leave it out");
   expect_error("m.onnx --check --compare m.onnx", 2,

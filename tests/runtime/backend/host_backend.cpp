@@ -9,7 +9,8 @@
 // replays run them in any order that the waits allow, another one each time. Built with TASO_TEST_FAULT it is
 // taso_faulty.so, whose additions are wrong in their last element: what checks kernels finds it. Built with
 // TASO_TEST_FUSES it is taso_fusing.so: it fuses what the CUDA backend does, and runs the programs that this one would
-// launch, in loops; it also fuses up to three operators of any kind.
+// launch, in loops; it also fuses up to three operators of any kind. With TASO_TEST_FAILS besides it is
+// taso_failing.so: fused kernels, and products by the engine that is offered first, fail when they run.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -49,8 +50,14 @@ constexpr bool is_faulty = true;
 constexpr bool is_faulty = false;
 #endif
 
+#if defined(TASO_TEST_FAILS)
+constexpr bool is_failing = true;
+#else
+constexpr bool is_failing = false;
+#endif
+
 #if defined(TASO_TEST_FUSES)
-constexpr const char* device_name = "fusing";
+constexpr const char* device_name = is_failing ? "failing" : "fusing";
 #else
 constexpr const char* device_name = is_faulty ? "faulty" : "host";
 #endif
@@ -77,11 +84,11 @@ void round_to_tf32(std::byte* floats, std::size_t count) {
   }
 }
 
-/// The engine of a product: 1 or 2, as drawn once and kept.
-Expected<std::string> engine_of(const KernelRequest& request, EngineChoices& choices) {
+/// The engine of a product: 1 or 2, as drawn once and kept; the other one once that has been rejected.
+Expected<std::string> engine_of(const KernelRequest& request, EngineChoices& choices, int rejections) {
   const std::string key = request.key();
   if (std::optional<std::string> chosen = choices.find(key)) return *chosen;
-  const std::string drawn = "engine " + std::to_string(1 + request.outputs[0].type.elements() % 2);
+  const std::string drawn = "engine " + std::to_string(1 + (request.outputs[0].type.elements() + rejections) % 2);
   TASO_RETURN_IF_ERROR(choices.record(key, {drawn, 1e-5, 2e-3}));
   return drawn;
 }
@@ -91,6 +98,7 @@ struct Body {
   KernelRequest request;
   std::unique_ptr<Kernel> kernel;
   bool tf32 = false;
+  bool fails = false;  ///< When it runs.
 #if defined(TASO_TEST_FUSES)
   std::optional<cuda::Program> program;  ///< What a CUDA device would launch.
 #endif
@@ -322,6 +330,7 @@ class Queue {
     }
     const Body& body = *launch.body;
     const std::string& op = body.request.op;
+    if (body.fails) return Error{ErrorCode::device_unavailable, "the test device cannot execute " + op, {}};
 #if defined(TASO_TEST_FUSES)
     if (body.program) {
       testing::HostRunner runner;
@@ -457,9 +466,11 @@ class HostBackend final : public Backend {
     Expected<std::unique_ptr<Kernel>> kernel = KernelLibrary(registry).create(widened(request));
     if (!kernel) return {nullptr, kernel.error().message};
     body->kernel = std::move(*kernel);
+    const int rejections = rejections_of(request);
+    body->fails = is_failing && rejections == 0 && (request.fused || is_product(request.op));
     std::string engine;
     if (choices_ && is_product(request.op)) {
-      Expected<std::string> chosen = engine_of(request, *choices_);
+      Expected<std::string> chosen = engine_of(request, *choices_, rejections);
       if (!chosen) return {nullptr, chosen.error().message};
       engine = *chosen;
     }
@@ -469,11 +480,17 @@ class HostBackend final : public Backend {
 #endif
     return {std::make_unique<HostKernel>(std::move(body), queue_, engine), ""};
   }
+  bool reject(const KernelRequest& request) override {
+    const std::string key = request.key();
+    if (choices_) (void)choices_->withdraw(key);
+    return ++rejections_[key] == 1;
+  }
   void use_choices(std::shared_ptr<EngineChoices> choices) override { choices_ = std::move(choices); }
   std::size_t cache_bytes() const override { return std::size_t{1} << 20; }
 
 #if defined(TASO_TEST_FUSES)
   bool fuses(const KernelRequest& request) const override {
+    if (rejections_of(request) > 0) return false;
     if (cuda::product_in(request) != nullptr && cuda::is_one_product(request)) return true;
     if (cuda::plan_attention(request).plan) return true;
     // Products in f16 are left to attention.
@@ -553,6 +570,11 @@ class HostBackend final : public Backend {
   }
 
  private:
+  [[nodiscard]] int rejections_of(const KernelRequest& request) const {
+    if (rejections_.empty()) return 0;
+    const auto known = rejections_.find(request.key());
+    return known == rejections_.end() ? 0 : known->second;
+  }
   Status before_transfer(const std::byte* device, std::size_t bytes) {
     if (queue_->is_recording()) return internal_error("a transfer while launches are recorded");
     queue_->drain();
@@ -565,6 +587,7 @@ class HostBackend final : public Backend {
   std::string endpoint_ = testing::new_group();
   std::shared_ptr<Queue> queue_;
   std::shared_ptr<EngineChoices> choices_;  ///< Null until a program keeps some.
+  std::map<std::string, int> rejections_;   ///< By the request's key.
 };
 
 }  // namespace
