@@ -308,8 +308,10 @@ class Exporter {
       return false;
     }
     for (const auto& input : record.inputs) {
-      // An input that the expansion does not read any more must be the same as ever.
-      if (input && !externals.contains(*input)) return false;
+      // An input that the expansion does not read, or not any more, must be the same as ever: one of the graph.
+      if (!input || externals.contains(*input)) continue;
+      if (imported_.graph.node(input->node).kind != NodeKind::input) return false;
+      externals.emplace(*input, *input);
     }
     if (roots.size() > 1 && depends_on(externals, roots)) return false;
     for (const NodeId root : roots) {
