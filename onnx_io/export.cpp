@@ -366,6 +366,7 @@ class Exporter {
   /// By the name of its definition, unless that has a form in ONNX, at another opset, say.
   void write_own(LoweringContext& context, const MapWriter& maps) {
     const std::string& op = context.node().op;
+    if (document_.is_subgraph()) return context.fail("functions are not added for a subgraph");
     if (const std::string reason = maps.why_not(op); !reason.empty() && !document_.has_node(specified_domain, op))
       return context.fail(reason);
     write_specified(context, registry_);
