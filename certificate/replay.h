@@ -33,8 +33,7 @@ struct Replay {
 /// of its own. Counts uses of rules. An error of code not_proved names the subgraph that is not there or not changed,
 /// or the step that does not fit in it.
 [[nodiscard]] Expected<Model> repeat_in_bodies(Model model, const std::vector<BodySteps>& bodies,
-                                               const std::vector<Substitution>& rules,
-                                               const OperatorRegistry& registry,
+                                               const std::vector<Substitution>& rules, const OperatorRegistry& registry,
                                                std::map<std::string, std::size_t>& uses);
 
 /// Imports the original, applies every step where it says, writes the result and compares it byte for byte with the

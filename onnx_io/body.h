@@ -29,9 +29,9 @@ struct Body {
   ImportedModel imported;
 };
 
-/// Reads a subgraph of the document that `imported` was read from. An input whose shape the file does not state has that
-/// of what its node gives to it; what is carried from one iteration to the next one only where, all of it taken so, the
-/// body makes it of the same shape again.
+/// Reads a subgraph of the document that `imported` was read from. An input whose shape the file does not state has
+/// that of what its node gives to it; what is carried from one iteration to the next one only where, all of it taken
+/// so, the body makes it of the same shape again.
 [[nodiscard]] Expected<Body> read_body(const Document& document, const ImportedModel& imported,
                                        const OperatorRegistry& registry, const ImportOptions& options,
                                        SubgraphPlace place);

@@ -170,7 +170,8 @@ Expected<Model> Model::body(const BodyPlace& place) const {
   inside->options = document_->options;
   inside->options.input_shapes.clear();
   inside->options.symbol_sizes.clear();
-  TASO_ASSIGN(Body body, read_body(*document_->document, document_->imported, *inside->registry, inside->options, found));
+  TASO_ASSIGN(Body body,
+              read_body(*document_->document, document_->imported, *inside->registry, inside->options, found));
   inside->document = std::move(body.document);
   inside->imported = std::move(body.imported);
   describe_import(*inside);

@@ -145,7 +145,7 @@ struct BodyPlace {
   bool operator==(const BodyPlace&) const = default;
 };
 
-class Document;        // onnx_io/document.h (holds protobuf messages)
+class Document;  // onnx_io/document.h (holds protobuf messages)
 struct ModelDocument;
 class SymbolicConstants;
 

@@ -197,7 +197,7 @@ g (int64 n, bool c, float[2, 3] x) => (float[2, 3] y)
 <float[3] w>
 {
   y = Loop (n, c, x) <
-    body = b (int64 i, bool k, float[] h) => (bool m, float[] o) {
+    body = b (int64 i, bool k, float[2, 3] h) => (bool m, float[] o) {
       m = Identity (k)
       o = If (k) <
         then_branch = t () => (float[] a) {
