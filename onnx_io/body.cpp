@@ -198,6 +198,73 @@ Expected<Body> read_body(const Document& document, const ImportedModel& imported
   }
 }
 
+namespace {
+
+/// What two branches make: their types where these are known and equal.
+std::vector<std::optional<TensorType>> common_types(const ImportedModel& one, const ImportedModel& other) {
+  std::vector<std::optional<TensorType>> types(std::min(one.outputs.size(), other.outputs.size()));
+  for (std::size_t i = 0; i < types.size(); ++i)
+    if (one.outputs[i].type.known && one.outputs[i].type == other.outputs[i].type) types[i] = one.outputs[i].type;
+  return types;
+}
+
+/// What a loop makes: states that have the type that they begin with, and, of a Scan, what it collects.
+std::vector<std::optional<TensorType>> types_of_iteration(const Document& document, const ImportedModel& imported,
+                                                          const ImportedModel& body, int index) {
+  const onnx::NodeProto& node = document.node(index);
+  const BodyInputs given = inputs_of_body(document, imported, index);
+  std::vector<std::optional<TensorType>> types(static_cast<std::size_t>(node.output_size()));
+  const auto made = [&](int i) -> TensorType {
+    const auto place = static_cast<std::size_t>(given.first_output + i);
+    return place < body.outputs.size() ? body.outputs[place].type : TensorType{ElementType::other, {}, false};
+  };
+  for (int i = 0; i < std::min(given.states, node.output_size()); ++i) {
+    const TensorType& first = given.types[static_cast<std::size_t>(given.first_state + i)];
+    if (first.known && made(i) == first) types[static_cast<std::size_t>(i)] = first;
+  }
+  if (node.op_type() != "Scan" || given.states >= node.input_size()) return types;
+  const std::vector<std::int64_t> in_axes = integers_of(node, "scan_input_axes"),
+                                  out_axes = integers_of(node, "scan_output_axes");
+  const TensorType sequence = type_of(document, imported, node.input(given.states));
+  const auto rank = static_cast<std::int64_t>(sequence.shape.size());
+  std::int64_t along = in_axes.empty() ? 0 : in_axes[0];
+  if (along < 0) along += rank;
+  if (!sequence.known || along < 0 || along >= rank) return types;
+  for (int i = given.states; i < node.output_size(); ++i) {
+    TensorType type = made(i);
+    const auto place = static_cast<std::size_t>(i - given.states);
+    const std::int64_t axis = place < out_axes.size() ? out_axes[place] : 0,
+                       from_front = axis < 0 ? axis + static_cast<std::int64_t>(type.shape.size()) + 1 : axis;
+    if (!type.known || from_front < 0 || from_front > static_cast<std::int64_t>(type.shape.size())) continue;
+    type.shape.insert(type.shape.begin() + from_front, sequence.shape[static_cast<std::size_t>(along)]);
+    types[static_cast<std::size_t>(i)] = std::move(type);
+  }
+  return types;
+}
+
+}  // namespace
+
+std::vector<std::optional<TensorType>> types_by_bodies(const Document& document, const ImportedModel& imported,
+                                                       const OperatorRegistry& registry, const ImportOptions& options,
+                                                       int node) {
+  constexpr int deepest = 1;
+  if (document.subgraph_depth() > deepest) return {};
+  std::vector<Body> bodies;
+  for (const SubgraphPlace place : bodies_of(document)) {
+    if (place.node != node) continue;
+    Expected<Body> body = read_body(document, imported, registry, options, place);
+    if (!body) return {};
+    bodies.push_back(std::move(*body));
+  }
+  const std::string& op_type = document.node(node).op_type();
+  if (op_type == "If") {
+    if (bodies.size() != 2) return {};
+    return common_types(bodies[0].imported, bodies[1].imported);
+  }
+  if (bodies.size() != 1) return {};
+  return types_of_iteration(document, imported, bodies[0].imported, node);
+}
+
 Expected<std::shared_ptr<const Document>> with_body(const Document& document, SubgraphPlace place, const Document& body,
                                                     const ImportedModel& imported, const ExportedGraph& exported) {
   const onnx::GraphProto& before = subgraph_at(document, place);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "onnx_io/export.h"
@@ -35,6 +36,14 @@ struct Body {
 [[nodiscard]] Expected<Body> read_body(const Document& document, const ImportedModel& imported,
                                        const OperatorRegistry& registry, const ImportOptions& options,
                                        SubgraphPlace place);
+
+/// Types of the outputs of If, Loop or Scan, those that follow from its subgraphs: what both branches make of one type,
+/// what iterations hand on and keep, the parts that a Scan collects. Not of nodes that are themselves in two subgraphs
+/// or more: nested loops would be read again and again.
+[[nodiscard]] std::vector<std::optional<TensorType>> types_by_bodies(const Document& document,
+                                                                     const ImportedModel& imported,
+                                                                     const OperatorRegistry& registry,
+                                                                     const ImportOptions& options, int node);
 
 /// `document` with `exported`, from the body's graph, in the place of the subgraph; null if that is what stands there.
 [[nodiscard]] Expected<std::shared_ptr<const Document>> with_body(const Document& document, SubgraphPlace place,

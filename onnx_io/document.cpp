@@ -121,6 +121,7 @@ Expected<std::shared_ptr<const Document>> Document::of_subgraph(
   document->mapped_ = outer.mapped_;
   document->absent_ = outer.absent_;
   document->is_subgraph_ = true;
+  document->depth_ = outer.depth_ + 1;
   document->all_names_ = outer.all_names_;
   document->model_.set_ir_version(outer.model_.ir_version());
   *document->model_.mutable_opset_import() = outer.model_.opset_import();
@@ -144,6 +145,7 @@ Expected<std::shared_ptr<const Document>> Document::with_subgraph(int node, int 
   document->mapped_ = mapped_;
   document->absent_ = absent_;
   document->is_subgraph_ = is_subgraph_;
+  document->depth_ = depth_;
   document->given_ = given_;
   document->all_names_ = all_names_;
   document->model_ = model_;

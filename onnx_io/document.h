@@ -58,6 +58,8 @@ class Document {
                                                                         onnx::GraphProto graph) const;
   /// Made by of_subgraph().
   [[nodiscard]] bool is_subgraph() const { return is_subgraph_; }
+  /// In how many subgraphs it is.
+  [[nodiscard]] int subgraph_depth() const { return depth_; }
 
   [[nodiscard]] const onnx::ModelProto& model() const { return model_; }
   [[nodiscard]] const onnx::GraphProto& graph() const { return model_.graph(); }
@@ -143,6 +145,7 @@ class Document {
   /// What subgraphs read that stood where others do now: of initializers among these, those that nothing reads are none
   /// that nothing read in the first place.
   std::set<std::string> read_before_;
+  int depth_ = 0;
 };
 
 /// A name that a graph reads and does not define, and what reads it, in words.

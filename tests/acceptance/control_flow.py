@@ -54,7 +54,7 @@ def loop():
     inner = helper.make_node("If", ["more"], ["state"], then_branch=branch("a", "sum", "yes"), else_branch=branch("b", "before", "no"))
     body = helper.make_graph(
         products("before", "sum", "outer") + [helper.make_node("Identity", ["more"], ["again"]), inner], "body",
-        [tensor("i", [], TensorProto.INT64), tensor("more", [], TensorProto.BOOL), tensor("before", shape)],
+        [tensor("i", [], TensorProto.INT64), tensor("more", [], TensorProto.BOOL), tensor("before")],
         [tensor("again", [], TensorProto.BOOL), tensor("state")])
     return write("loop", [helper.make_node("Loop", ["n", "flag", "x"], ["y"], body=body)],
                  [tensor("x", shape), tensor("n", [], TensorProto.INT64), tensor("flag", [], TensorProto.BOOL)],
