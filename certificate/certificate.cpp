@@ -158,6 +158,36 @@ class Reader {
     return result;
   }
 
+  std::vector<CertificateStep> steps(const ordered_json& json, const std::string& place) {
+    std::vector<CertificateStep> result;
+    for (const ordered_json& one : array(json, place)) {
+      if (failed()) break;
+      result.push_back(step(one, place + "[" + std::to_string(result.size()) + "]"));
+    }
+    return result;
+  }
+
+  /// `depth`: in how many subgraphs these are.
+  std::vector<BodySteps> bodies(const ordered_json& json, const std::string& place, int depth = 0) {
+    constexpr int deepest = 100;  // As models nest at most.
+    std::vector<BodySteps> result;
+    if (depth == deepest) {
+      wrong(place, "at most 100 subgraphs in each other");
+      return result;
+    }
+    for (const ordered_json& one : array(json, place)) {
+      if (failed()) break;
+      const std::string at = place + "[" + std::to_string(result.size()) + "]";
+      BodySteps body;
+      body.node = text(member(one, at, "node"), at + ".node");
+      body.attribute = text(member(one, at, "attribute"), at + ".attribute");
+      if (one.is_object() && one.contains("bodies")) body.bodies = bodies(one["bodies"], at + ".bodies", depth + 1);
+      body.steps = steps(member(one, at, "steps"), at + ".steps");
+      result.push_back(std::move(body));
+    }
+    return result;
+  }
+
  private:
   static constexpr std::int64_t max_integer = std::numeric_limits<std::int64_t>::max();
   static constexpr std::int64_t min_integer = std::numeric_limits<std::int64_t>::min();
@@ -165,6 +195,38 @@ class Reader {
   std::string file_;
   std::optional<Error> error_;
 };
+
+}  // namespace
+
+namespace {
+
+ordered_json to_json(const CertificateStep& step) {
+  ordered_json one;
+  one["rule"] = step.rule;
+  one["variables"] = ordered_json::array();
+  for (const Value& value : step.match.variables)
+    one["variables"].push_back(ordered_json::array({value.node, value.port}));
+  one["attributes"] = ordered_json::array();
+  for (const auto& value : step.match.attributes) one["attributes"].push_back(to_json(value));
+  one["nodes"] = step.match.nodes;
+  one["operand_begin"] = step.match.operand_begin;
+  one["port_begin"] = step.match.port_begin;
+  return one;
+}
+
+ordered_json to_json(const std::vector<BodySteps>& bodies) {
+  ordered_json list = ordered_json::array();
+  for (const BodySteps& body : bodies) {
+    ordered_json one;
+    one["node"] = body.node;
+    one["attribute"] = body.attribute;
+    if (!body.bodies.empty()) one["bodies"] = to_json(body.bodies);
+    one["steps"] = ordered_json::array();
+    for (const CertificateStep& step : body.steps) one["steps"].push_back(to_json(step));
+    list.push_back(std::move(one));
+  }
+  return list;
+}
 
 }  // namespace
 
@@ -185,25 +247,14 @@ std::string to_json(const Certificate& certificate) {
     for (const auto& [name, range] : *certificate.symbols)
       json["symbols"][name] = {range.least, range.most ? ordered_json(*range.most) : ordered_json()};
   }
+  if (!certificate.bodies.empty()) json["bodies"] = to_json(certificate.bodies);
   json["rules"] = certificate.rules;
   // A step a line: certificates are read by people, too, and compared.
   std::string text = json.dump(2, ' ', false, ordered_json::error_handler_t::replace);
   text.erase(text.rfind("\n}"));
   text += ",\n  \"steps\": [";
-  for (std::size_t i = 0; i < certificate.steps.size(); ++i) {
-    const CertificateStep& step = certificate.steps[i];
-    ordered_json one;
-    one["rule"] = step.rule;
-    one["variables"] = ordered_json::array();
-    for (const Value& value : step.match.variables)
-      one["variables"].push_back(ordered_json::array({value.node, value.port}));
-    one["attributes"] = ordered_json::array();
-    for (const auto& value : step.match.attributes) one["attributes"].push_back(to_json(value));
-    one["nodes"] = step.match.nodes;
-    one["operand_begin"] = step.match.operand_begin;
-    one["port_begin"] = step.match.port_begin;
-    text += (i == 0 ? "\n    " : ",\n    ") + one.dump();
-  }
+  for (std::size_t i = 0; i < certificate.steps.size(); ++i)
+    text += (i == 0 ? "\n    " : ",\n    ") + to_json(certificate.steps[i]).dump();
   return text + (certificate.steps.empty() ? "]\n}\n" : "\n  ]\n}\n");
 }
 
@@ -237,10 +288,8 @@ Expected<Certificate> parse_certificate(std::string_view text, const std::string
   }
   for (const ordered_json& rule : reader.array(reader.member(json, "certificate", "rules"), "rules"))
     result.rules.push_back(reader.text(rule, "rules[" + std::to_string(result.rules.size()) + "]"));
-  for (const ordered_json& step : reader.array(reader.member(json, "certificate", "steps"), "steps")) {
-    if (reader.failed()) break;
-    result.steps.push_back(reader.step(step, "steps[" + std::to_string(result.steps.size()) + "]"));
-  }
+  if (const auto bodies = json.find("bodies"); bodies != json.end()) result.bodies = reader.bodies(*bodies, "bodies");
+  result.steps = reader.steps(reader.member(json, "certificate", "steps"), "steps");
   if (reader.failed()) return reader.error();
   return result;
 }

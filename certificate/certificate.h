@@ -6,8 +6,8 @@
 /// numbers them; normal form and application of a rule (graph/rewrite.h) number new ones, always in the same way.
 ///
 /// JSON form (docs/certificates.md): an object with `format` ("taso-certificate"), `version` (2), `original` and
-/// `optimized` (each `file`, `bytes`, `hash`), `external_data` (the same, or null), `input_shapes`, `symbols`, `rules`
-/// and `steps`.
+/// `optimized` (each `file`, `bytes`, `hash`), `external_data` (the same, or null), `input_shapes`, `symbols`, `bodies`
+/// (only where there are any), `rules` and `steps`.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +34,14 @@ struct CertificateStep {
   Match match;
 };
 
+/// What was done in a subgraph of a node of control flow. A subgraph is a model (Model::body in onnx_io/model.h): its
+/// nodes are numbered by themselves.
+struct BodySteps {
+  std::string node, attribute;    ///< As BodyPlace in onnx_io/model.h has them.
+  std::vector<BodySteps> bodies;  ///< In subgraphs of its nodes, in order, before its own steps.
+  std::vector<CertificateStep> steps;
+};
+
 struct Certificate {
   FileIdentity original, optimized;
   std::optional<FileIdentity> external_data;  ///< OUT.data, if weights were asked to go there.
@@ -44,6 +52,8 @@ struct Certificate {
   /// The ranges of the model's symbolic extents for which the steps hold. Integers that differ with the sizes are not
   /// said in the steps' matches (certificate/occurrence.h). Nothing: symbolic extents, if any, were left as they are.
   std::optional<SymbolRanges> symbols;
+  /// Subgraphs that are others in the optimized model, in order; done before `steps`. Usually empty.
+  std::vector<BodySteps> bodies;
   std::vector<std::string> rules;      ///< The rules that the steps name, in the spelling of rule files.
   std::vector<CertificateStep> steps;  ///< In order, from the imported graph in normal form.
 };

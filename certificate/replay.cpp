@@ -82,6 +82,29 @@ Expected<Graph> repeat_steps(Graph graph, const std::vector<Substitution>& rules
   return graph;
 }
 
+Expected<Model> repeat_in_bodies(Model model, const std::vector<BodySteps>& bodies,
+                                 const std::vector<Substitution>& rules, const OperatorRegistry& registry,
+                                 std::map<std::string, std::size_t>& uses) {
+  for (const BodySteps& steps : bodies) {
+    const BodyPlace place{steps.node, steps.attribute};
+    const auto within = [&](const Error& error) {
+      return not_proved(fmt::format("in {}: {}", model.describe_body(place), error.message), model.path());
+    };
+    Expected<Model> body = model.body(place);
+    if (!body) return within(body.error());
+    body = repeat_in_bodies(std::move(*body), steps.bodies, rules, registry, uses);
+    if (!body) return within(body.error());
+    Graph graph = body->graph();
+    normalize(graph, registry);
+    Expected<Graph> repeated = repeat_steps(std::move(graph), rules, steps.steps, registry, uses);
+    if (!repeated) return within(repeated.error());
+    TASO_ASSIGN(std::optional<Model> changed, model.with_body(place, *body, *repeated));
+    if (!changed) return not_proved(fmt::format("{} is what it was", model.describe_body(place)), model.path());
+    model = std::move(*changed);
+  }
+  return model;
+}
+
 namespace {
 
 /// Repeats the steps with the numbers of the model, and writes the result.
@@ -118,9 +141,10 @@ Expected<Replay> replay(const Certificate& certificate, const std::string& origi
   TASO_ASSIGN(std::vector<Substitution> rules, parse_used_rules(certificate, registry));
   ImportOptions import;
   import.input_shapes = certificate.input_shapes;
-  TASO_ASSIGN(const Model model, Model::load(original, registry, import));
+  TASO_ASSIGN(Model model, Model::load(original, registry, import));
 
   Replay result;
+  TASO_ASSIGN(model, repeat_in_bodies(std::move(model), certificate.bodies, rules, registry, result.uses));
   result.symbols = certificate.symbols;
   // The name of the data file stands in the model, so the repeated one has the same name.
   const std::string repeated = (std::filesystem::path(temporary) / certificate.optimized.name).string();

@@ -8,6 +8,7 @@
 
 #include "certificate/certificate.h"
 #include "graph/pattern.h"
+#include "onnx_io/model.h"
 #include "operators/registry.h"
 
 namespace taso {
@@ -27,6 +28,13 @@ struct Replay {
                                            const std::vector<CertificateStep>& steps, const OperatorCatalog& catalog,
                                            std::map<std::string, std::size_t>& uses,
                                            std::vector<Match>* taken = nullptr, std::size_t* failed = nullptr);
+
+/// Repeats what was done in subgraphs of a model, each from its graph in normal form: the model with them in the place
+/// of its own. Counts uses of rules. An error of code not_proved names the subgraph that is not there or not changed,
+/// or the step that does not fit in it.
+[[nodiscard]] Expected<Model> repeat_in_bodies(Model model, const std::vector<BodySteps>& bodies,
+                                               const std::vector<Substitution>& rules, const OperatorRegistry& registry,
+                                               std::map<std::string, std::size_t>& uses);
 
 /// Imports the original, applies every step where it says, writes the result and compares it byte for byte with the
 /// optimized file (and its external data). Uses the importer, the application of rules and the exporter (which

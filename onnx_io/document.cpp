@@ -53,7 +53,29 @@ NameSet definitions(const onnx::GraphProto& graph) {
   return names;
 }
 
+void collect_outer_reads(const onnx::GraphProto& graph, const std::vector<const NameSet*>& scopes,
+                         std::vector<OuterRead>& reads) {
+  const NameSet own = definitions(graph);
+  std::vector<const NameSet*> inner = scopes;
+  inner.push_back(&own);
+  const auto read = [&](const std::string& name, const std::string& reader) {
+    if (name.empty() || std::ranges::any_of(inner, [&](const NameSet* scope) { return scope->contains(name); })) return;
+    reads.push_back({name, reader});
+  };
+  for (const auto& node : graph.node()) {
+    for (const auto& name : node.input()) read(name, "a node (" + node.op_type() + ")");
+    for_each_subgraph(node, [&](const onnx::GraphProto& deeper) { collect_outer_reads(deeper, inner, reads); });
+  }
+  for (const auto& output : graph.output()) read(output.name(), "an output");
+}
+
 }  // namespace
+
+std::vector<OuterRead> outer_reads(const onnx::GraphProto& graph) {
+  std::vector<OuterRead> reads;
+  collect_outer_reads(graph, {}, reads);
+  return reads;
+}
 
 Expected<std::shared_ptr<const Document>> Document::parse(std::span<const std::byte> bytes,
                                                           std::shared_ptr<const void> owner, bool mapped,
@@ -74,11 +96,66 @@ Expected<std::shared_ptr<const Document>> Document::parse(std::span<const std::b
   skeleton.clear();
   skeleton.shrink_to_fit();
   if (!document->model_.has_graph()) return document->error("not an ONNX model: it has no graph");
-  TASO_RETURN_IF_ERROR(document->check_operator_sets());
-  TASO_RETURN_IF_ERROR(document->collect_tensors());
-  TASO_RETURN_IF_ERROR(document->resolve_uses());
-  TASO_RETURN_IF_ERROR(document->sort_nodes());
-  collect_names(document->graph(), document->all_names_);
+  TASO_RETURN_IF_ERROR(document->analyse());
+  return std::shared_ptr<const Document>(std::move(document));
+}
+
+Status Document::analyse() {
+  TASO_RETURN_IF_ERROR(check_operator_sets());
+  TASO_RETURN_IF_ERROR(collect_tensors());
+  TASO_RETURN_IF_ERROR(resolve_uses());
+  TASO_RETURN_IF_ERROR(sort_nodes());
+  for (const std::string& name : read_before_)
+    if (const int tensor = find(name); tensor >= 0)
+      if (DocumentTensor& entry = tensors_[static_cast<std::size_t>(tensor)]; entry.source == TensorSource::initializer)
+        entry.used = true;
+  collect_names(graph(), all_names_);
+  return {};
+}
+
+Expected<std::shared_ptr<const Document>> Document::of_subgraph(
+    const Document& outer, onnx::GraphProto graph,
+    const std::vector<std::pair<std::string, TensorContents>>& constants) {
+  std::shared_ptr<Document> document(new Document(outer.path_));
+  document->owner_ = outer.owner_;
+  document->mapped_ = outer.mapped_;
+  document->absent_ = outer.absent_;
+  document->is_subgraph_ = true;
+  document->depth_ = outer.depth_ + 1;
+  document->all_names_ = outer.all_names_;
+  document->model_.set_ir_version(outer.model_.ir_version());
+  *document->model_.mutable_opset_import() = outer.model_.opset_import();
+  *document->model_.mutable_functions() = outer.model_.functions();
+  for (const auto& [name, contents] : constants) {
+    onnx::TensorProto& tensor = *graph.add_initializer();
+    tensor.set_name(name);
+    tensor.set_data_type(contents.data_type);
+    for (const std::int64_t extent : contents.type.shape) tensor.add_dims(extent);
+    document->given_.emplace(name, contents);
+  }
+  *document->model_.mutable_graph() = std::move(graph);
+  TASO_RETURN_IF_ERROR(document->analyse());
+  return std::shared_ptr<const Document>(std::move(document));
+}
+
+Expected<std::shared_ptr<const Document>> Document::with_subgraph(int node, int attribute,
+                                                                  onnx::GraphProto graph) const {
+  std::shared_ptr<Document> document(new Document(path_));
+  document->owner_ = owner_;
+  document->mapped_ = mapped_;
+  document->absent_ = absent_;
+  document->is_subgraph_ = is_subgraph_;
+  document->depth_ = depth_;
+  document->given_ = given_;
+  document->all_names_ = all_names_;
+  document->model_ = model_;
+  document->skeleton_ = skeleton_;
+  document->skeleton_.nodes.erase(static_cast<std::size_t>(node));
+  document->read_before_ = read_before_;
+  for (const OuterRead& read : outer_reads(this->node(node).attribute(attribute).g()))
+    document->read_before_.insert(read.name);
+  *document->model_.mutable_graph()->mutable_node(node)->mutable_attribute(attribute)->mutable_g() = std::move(graph);
+  TASO_RETURN_IF_ERROR(document->analyse());
   return std::shared_ptr<const Document>(std::move(document));
 }
 
@@ -151,6 +228,10 @@ Status Document::collect_tensors() {
     const auto& tensor = graph().initializer(i);
     if (tensor.name().empty()) return error("initializer #" + std::to_string(i) + " has no name");
     TASO_RETURN_IF_ERROR(define({tensor.name(), TensorSource::initializer, i, 0, false, false}));
+    if (const auto given = given_.find(tensor.name()); given != given_.end()) {
+      initializers_.push_back(given->second);
+      continue;
+    }
     const auto taken = skeleton_.initializers.find(static_cast<std::size_t>(i));
     auto contents = read_contents(tensor, taken == skeleton_.initializers.end() ? nullptr : &taken->second, external_,
                                   owner_, mapped_, absent_);
@@ -172,34 +253,16 @@ int Document::find(const std::string& name) const {
   return place == index_.end() ? -1 : place->second;
 }
 
-Status Document::collect_captures(const onnx::GraphProto& body, int node_index,
-                                  const std::vector<const NameSet*>& scopes) {
-  const NameSet own = definitions(body);
-  std::vector<const NameSet*> inner = scopes;
-  inner.push_back(&own);
-  auto use = [&](const std::string& name, const std::string& what) -> Status {
-    if (name.empty()) return {};
-    for (const NameSet* scope : inner)
-      if (scope->contains(name)) return {};
+Status Document::collect_captures(const onnx::GraphProto& body, int node_index) {
+  auto& captured = captures_[static_cast<std::size_t>(node_index)];
+  for (const auto& [name, reader] : outer_reads(body)) {
     const int tensor = find(name);
     if (tensor < 0)
-      return error(describe(node_index) + ": " + what + " of its subgraph reads " + in_quotes(name) +
+      return error(describe(node_index) + ": " + reader + " of its subgraph reads " + in_quotes(name) +
                    ", which nothing defines");
     tensors_[static_cast<std::size_t>(tensor)].used = true;
-    auto& captured = captures_[static_cast<std::size_t>(node_index)];
     if (std::find(captured.begin(), captured.end(), name) == captured.end()) captured.push_back(name);
-    return {};
-  };
-  for (const auto& inner_node : body.node()) {
-    for (const auto& name : inner_node.input())
-      TASO_RETURN_IF_ERROR(use(name, "a node (" + inner_node.op_type() + ")"));
-    Status status;
-    for_each_subgraph(inner_node, [&](const onnx::GraphProto& deeper) {
-      if (status) status = collect_captures(deeper, node_index, inner);
-    });
-    TASO_RETURN_IF_ERROR(status);
   }
-  for (const auto& output : body.output()) TASO_RETURN_IF_ERROR(use(output.name(), "an output"));
   return {};
 }
 
@@ -214,7 +277,7 @@ Status Document::resolve_uses() {
     }
     Status status;
     for_each_subgraph(node(i), [&](const onnx::GraphProto& body) {
-      if (status) status = collect_captures(body, i, {});
+      if (status) status = collect_captures(body, i);
     });
     TASO_RETURN_IF_ERROR(status);
   }

@@ -48,6 +48,19 @@ class Document {
                                                                        const std::string& path,
                                                                        AbsentData absent = AbsentData::refused);
 
+  /// A subgraph of a node as a document of its own: `graph` is the subgraph, in which everything that it reads from
+  /// outside is a graph input or one of `constants`, initializers (behind those of `graph`) whose contents are given.
+  [[nodiscard]] static Expected<std::shared_ptr<const Document>> of_subgraph(
+      const Document& outer, onnx::GraphProto graph,
+      const std::vector<std::pair<std::string, TensorContents>>& constants);
+  /// The same document with another graph as an attribute of a node.
+  [[nodiscard]] Expected<std::shared_ptr<const Document>> with_subgraph(int node, int attribute,
+                                                                        onnx::GraphProto graph) const;
+  /// Made by of_subgraph().
+  [[nodiscard]] bool is_subgraph() const { return is_subgraph_; }
+  /// In how many subgraphs it is.
+  [[nodiscard]] int subgraph_depth() const { return depth_; }
+
   [[nodiscard]] const onnx::ModelProto& model() const { return model_; }
   [[nodiscard]] const onnx::GraphProto& graph() const { return model_.graph(); }
   [[nodiscard]] const onnx::NodeProto& node(int index) const { return model_.graph().node(index); }
@@ -79,6 +92,11 @@ class Document {
   [[nodiscard]] const TensorContents& initializer(int index) const {
     return initializers_[static_cast<std::size_t>(index)];
   }
+  /// Whether the bytes of an initializer are not in its message: they stay in the file, or were given.
+  [[nodiscard]] bool has_bytes_outside(int index) const {
+    return skeleton_.initializers.contains(static_cast<std::size_t>(index)) ||
+           given_.contains(graph().initializer(index).name());
+  }
   /// Contents of a tensor attribute of a node; an error names the node.
   [[nodiscard]] Expected<TensorContents> attribute_tensor(int node, int attribute) const;
   /// bad_input where an initializer lacks its bytes: the file cannot be written.
@@ -95,18 +113,21 @@ class Document {
 
  private:
   Document(std::string path) : path_(std::move(path)), external_(path_) {}
+  /// Checks the parsed model, and finds out all that follows from it.
+  Status analyse();
   Status check_operator_sets();
   Status collect_tensors();
   Status define(DocumentTensor tensor);
   Status resolve_uses();
-  Status collect_captures(const onnx::GraphProto& body, int node,
-                          const std::vector<const std::unordered_set<std::string>*>& scopes);
+  Status collect_captures(const onnx::GraphProto& body, int node);
   Status sort_nodes();
 
   std::string path_;
   std::shared_ptr<const void> owner_;
   bool mapped_ = false;
   AbsentData absent_ = AbsentData::refused;
+  bool is_subgraph_ = false;
+  std::map<std::string, TensorContents> given_;  ///< Initializers whose bytes are not in the message.
   onnx::ModelProto model_;
   wire::Skeleton skeleton_;
   mutable ExternalData external_;
@@ -121,7 +142,18 @@ class Document {
   std::vector<int> order_;
   std::vector<std::vector<std::string>> captures_;
   std::map<std::string, int> all_names_;
+  /// What subgraphs read that stood where others do now: of initializers among these, those that nothing reads are none
+  /// that nothing read in the first place.
+  std::set<std::string> read_before_;
+  int depth_ = 0;
 };
+
+/// A name that a graph reads and does not define, and what reads it, in words.
+struct OuterRead {
+  std::string name, reader;
+};
+/// What a graph, or a subgraph in it, reads from outside: in the order of the nodes, repeated where it is read again.
+[[nodiscard]] std::vector<OuterRead> outer_reads(const onnx::GraphProto& graph);
 
 /// True for the two spellings of the default domain.
 [[nodiscard]] inline bool is_default_domain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }

@@ -308,8 +308,10 @@ class Exporter {
       return false;
     }
     for (const auto& input : record.inputs) {
-      // An input that the expansion does not read any more must be the same as ever.
-      if (input && !externals.contains(*input)) return false;
+      // An input that the expansion does not read, or not any more, must be the same as ever: one of the graph.
+      if (!input || externals.contains(*input)) continue;
+      if (imported_.graph.node(input->node).kind != NodeKind::input) return false;
+      externals.emplace(*input, *input);
     }
     if (roots.size() > 1 && depends_on(externals, roots)) return false;
     for (const NodeId root : roots) {
@@ -364,6 +366,7 @@ class Exporter {
   /// By the name of its definition, unless that has a form in ONNX, at another opset, say.
   void write_own(LoweringContext& context, const MapWriter& maps) {
     const std::string& op = context.node().op;
+    if (document_.is_subgraph()) return context.fail("functions are not added for a subgraph");
     if (const std::string reason = maps.why_not(op); !reason.empty() && !document_.has_node(specified_domain, op))
       return context.fail(reason);
     write_specified(context, registry_);

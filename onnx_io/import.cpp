@@ -4,6 +4,7 @@
 #include <span>
 
 #include "graph/reals.h"
+#include "onnx_io/body.h"
 #include "onnx_io/fold.h"
 #include "onnx_io/functions.h"
 #include "onnx_io/import_function.h"
@@ -501,12 +502,23 @@ class Importer {
 
   CarriedInputs inputs_of(int index) { return {&document_, index, read_inputs(document_.node(index))}; }
 
+  /// Whether a node has a subgraph.
+  [[nodiscard]] bool has_body(int index) const {
+    const auto& attributes = document_.node(index).attribute();
+    return std::any_of(attributes.begin(), attributes.end(), [](const auto& attribute) { return attribute.has_g(); });
+  }
+
   /// Types of what a node makes that is carried; `row` is null where the table has none. What our own rules do not
   /// tell, ONNX's schemas may: numbers at these sizes, of which nothing is known at others.
   CarriedTypes types_of_carried(const ImportRow* row, int index) {
     CarriedTypes carried = types_by_rules(row, index);
     if (std::any_of(carried.types.begin(), carried.types.end(), [](const auto& type) { return type.has_value(); }))
       return carried;
+    if (flow_.sizes() == NodeContext::Sizes::all && has_body(index)) {
+      carried.types = types_by_bodies(document_, result_, catalog_, options_, index);
+      for (std::size_t port = 0; port < carried.types.size(); ++port) doubt(index, port, carried.types[port]);
+      return carried;
+    }
     carried = types_by_schema(document_, index, read_inputs(document_.node(index)), flow_.sizes());
     for (std::size_t port = 0; port < carried.types.size(); ++port) doubt(index, port, carried.types[port]);
     return carried;

@@ -149,6 +149,8 @@ class NodeContext {
   double real(std::string_view name, float otherwise);
   std::string text(std::string_view name, const std::string& otherwise);
   std::vector<std::int64_t> integer_list(std::string_view name, std::vector<std::int64_t> otherwise);
+  /// An attribute of type STRINGS; empty if it is absent.
+  std::vector<std::string> text_list(std::string_view name);
   /// An attribute of type FLOATS; empty if it is absent.
   std::vector<double> real_list(std::string_view name);
   /// The attribute has no influence on the outputs that are used.

@@ -74,6 +74,11 @@ void area_tangent(NodeContext& c);
 void attention(NodeContext& c);
 void rotary_embedding(NodeContext& c);
 
+// Recurrences (onnx_io/import_recurrent.cpp).
+void recurrent(NodeContext& c);
+void long_short_term_memory(NodeContext& c);
+void gated_recurrent_unit(NodeContext& c);
+
 // Sliding windows.
 void conv(NodeContext& c);
 void conv_transpose(NodeContext& c);

@@ -17,6 +17,8 @@ using namespace import_handlers;
 // ------------------------------------------------------------------------------------------------- the table
 
 constexpr int all = -1;
+constexpr const char* more_steps =
+    "more than 4 steps; symbolic extents; lengths that are not constant, or differ; clip; input_forget";
 constexpr const char* axes_not_constant = "axes that are not constant, or none at all";
 
 const std::vector<ImportRow> rows = {
@@ -51,6 +53,8 @@ const std::vector<ImportRow> rows = {
     {"Elu", 1, 1, all, elu, false, "clip, exp, sub, mul, relu, add", ""},
     {"Expand", 2, 2, 1, expand, true, "broadcast, reshape", "a shape that is not constant"},
     {"Flatten", 1, 1, all, flatten, true, "reshape", ""},
+    {"GRU", 3, 6, 3, gated_recurrent_unit, false, "unrolled: matmul, add, sigmoid, tanh, mul, sub, split, concat",
+     more_steps},
     {"Gather", 2, 2, 1, gather, true, "gather", "indices of unknown shape"},
     {"GatherElements", 2, 2, 1, gather_elements, true, "gather_elements", "indices of unknown shape"},
     {"GatherND", 2, 2, 1, gather_nd, true, "reshape, gather, reshape",
@@ -65,6 +69,8 @@ const std::vector<ImportRow> rows = {
     {"Identity", 1, 1, all, identity, true, "nothing", ""},
     {"InstanceNormalization", 3, 3, 1, instance_normalization, false, "layer_norm of channels, mul, add",
      "no spatial axes"},
+    {"LSTM", 3, 8, 3, long_short_term_memory, false, "unrolled: matmul, add, sigmoid, tanh, mul, split, concat",
+     more_steps},
     {"LayerNormalization", 2, 3, 1, layer_normalization, false, "layer_norm, reshapes if several axes",
      "statistics that are used"},
     {"LeakyRelu", 1, 1, all, leaky_relu, false, "clip, mul, relu, add", ""},
@@ -84,6 +90,7 @@ const std::vector<ImportRow> rows = {
     {"Pow", 2, 2, 1, power, false, "pow of broadcasts", "exponents that are neither f32 nor constant"},
     {"RMSNormalization", 2, 2, all, root_mean_square_normalization, false,
      "rms_norm; of several axes, or with another scale: mul, reduce_mean, add, sqrt, div, mul", "another stash_type"},
+    {"RNN", 3, 6, 3, recurrent, false, "unrolled: matmul, add, tanh, split, concat", more_steps},
     {"Reciprocal", 1, 1, all, reciprocal, false, "div", ""},
     {"ReduceL1", 1, 2, 1, [](NodeContext& c) { reduce_mapped(c, Mapped::l1); }, false, "abs, reduce_sum",
      axes_not_constant},

@@ -1,14 +1,17 @@
 #include "onnx_io/model.h"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <set>
 
 #include "graph/reals.h"
+#include "onnx_io/body.h"
 #include "onnx_io/carried.h"
 #include "onnx_io/document.h"
 #include "onnx_io/export.h"
 #include "onnx_io/import.h"
+#include "onnx_io/in_quotes.h"
 #include "onnx_io/mapped.h"
 #include "onnx_io/symbolic_export.h"
 #include "onnx_io/writer.h"
@@ -51,6 +54,13 @@ void describe_import(ModelDocument& model) {
   if (!model.imported.ill_typed.empty()) model.warnings.push_back(ill_typed_warning(model.imported.ill_typed));
 }
 
+/// Fills in what follows from the document.
+void list_nodes(ModelDocument& model) {
+  model.nodes.clear();
+  for (const auto& node : model.document->graph().node())
+    model.nodes.push_back({node.name(), is_default_domain(node.domain()) ? "" : node.domain(), node.op_type()});
+}
+
 Expected<std::shared_ptr<const ModelDocument>> open_document(std::span<const std::byte> bytes,
                                                              std::shared_ptr<const void> owner, bool mapped,
                                                              const std::string& path, const OperatorRegistry& registry,
@@ -62,8 +72,7 @@ Expected<std::shared_ptr<const ModelDocument>> open_document(std::span<const std
   TASO_ASSIGN(model->document, Document::parse(bytes, std::move(owner), mapped, path, absent));
   TASO_ASSIGN(model->imported, import_document(*model->document, registry, options));
   describe_import(*model);
-  for (const auto& node : model->document->graph().node())
-    model->nodes.push_back({node.name(), is_default_domain(node.domain()) ? "" : node.domain(), node.op_type()});
+  list_nodes(*model);
   return std::shared_ptr<const ModelDocument>(std::move(model));
 }
 
@@ -90,13 +99,100 @@ Expected<Model> Model::with_quotients(bool quotients) const {
 }
 
 Expected<Model> Model::imported_anew(ImportOptions options) const {
+  return imported_anew(document_->document, std::move(options));
+}
+
+Expected<Model> Model::imported_anew(std::shared_ptr<const Document> document, ImportOptions options) const {
   auto other = std::make_shared<ModelDocument>(*document_);
+  other->document = std::move(document);
   other->options = std::move(options);
   TASO_ASSIGN(other->imported, import_document(*other->document, *other->registry, other->options));
   describe_import(*other);
+  list_nodes(*other);
   Model model;
   model.document_ = std::move(other);
   return model;
+}
+
+namespace {
+
+/// Whether `graph` may stand for the model's: same inputs, same types of outputs, and all its constants have data.
+Status check_ends(const Graph& before, const Graph& graph) {
+  TASO_RETURN_IF_ERROR(graph.validate());
+  for (const NodeId id : graph.topological_order())
+    if (graph.node(id).kind == NodeKind::constant) TASO_RETURN_IF_ERROR(graph.node(id).constant->require_data());
+  if (graph.inputs().size() != before.inputs().size() || graph.outputs().size() != before.outputs().size())
+    return internal_error("the graph to be saved has other inputs or outputs than the model");
+  for (std::size_t i = 0; i < graph.inputs().size(); ++i) {
+    const Node &now = graph.node(graph.inputs()[i]), &was = before.node(before.inputs()[i]);
+    if (now.name != was.name || now.outputs != was.outputs)
+      return internal_error("the graph to be saved has another input than \"" + was.name + "\"");
+  }
+  for (std::size_t i = 0; i < graph.outputs().size(); ++i)
+    if (graph.type(graph.outputs()[i]) != before.type(before.outputs()[i]))
+      return internal_error("the graph to be saved has another type of output " + std::to_string(i));
+  return {};
+}
+
+BodyPlace name_place(const Document& document, SubgraphPlace place) {
+  const onnx::NodeProto& node = document.node(place.node);
+  const auto named = std::find_if(node.output().begin(), node.output().end(), [](const auto& o) { return !o.empty(); });
+  return {named == node.output().end() ? "" : *named, node.attribute(place.attribute).name()};
+}
+
+Expected<SubgraphPlace> find_place(const Document& document, const BodyPlace& wanted) {
+  for (const SubgraphPlace place : bodies_of(document))
+    if (name_place(document, place) == wanted) return place;
+  return document.error("no node that makes " + in_quotes(wanted.node) + " has a subgraph " +
+                        in_quotes(wanted.attribute));
+}
+
+}  // namespace
+
+std::vector<BodyPlace> Model::bodies() const {
+  std::vector<BodyPlace> places;
+  for (const SubgraphPlace place : bodies_of(*document_->document)) {
+    BodyPlace named = name_place(*document_->document, place);
+    if (!named.node.empty()) places.push_back(std::move(named));
+  }
+  return places;
+}
+
+std::string Model::describe_body(const BodyPlace& place) const {
+  const auto found = find_place(*document_->document, place);
+  return place.attribute + " of " + (found ? document_->document->describe(found->node) : in_quotes(place.node));
+}
+
+Expected<Model> Model::body(const BodyPlace& place) const {
+  TASO_ASSIGN(const SubgraphPlace found, find_place(*document_->document, place));
+  auto inside = std::make_shared<ModelDocument>();
+  inside->registry = document_->registry;
+  inside->options = document_->options;
+  inside->options.input_shapes.clear();
+  inside->options.symbol_sizes.clear();
+  TASO_ASSIGN(Body body,
+              read_body(*document_->document, document_->imported, *inside->registry, inside->options, found));
+  inside->document = std::move(body.document);
+  inside->imported = std::move(body.imported);
+  describe_import(*inside);
+  list_nodes(*inside);
+  Model model;
+  model.document_ = std::move(inside);
+  return model;
+}
+
+Expected<std::optional<Model>> Model::with_body(const BodyPlace& place, const Model& body, const Graph& graph) const {
+  TASO_RETURN_IF_ERROR(body.document_->document->require_data());
+  TASO_RETURN_IF_ERROR(check_ends(body.graph(), graph));
+  TASO_ASSIGN(const SubgraphPlace found, find_place(*document_->document, place));
+  TASO_ASSIGN(const ExportedGraph exported,
+              export_graph(*body.document_->document, body.document_->imported, graph, *document_->registry,
+                           {.verbatim = true, .fold = true, .varying = {}}));
+  TASO_ASSIGN(auto document, taso::with_body(*document_->document, found, *body.document_->document,
+                                             body.document_->imported, exported));
+  if (!document) return std::optional<Model>();
+  TASO_ASSIGN(Model model, imported_anew(std::move(document), document_->options));
+  return std::optional(std::move(model));
 }
 
 std::string Model::metadata(const std::string& key) const {
@@ -132,28 +228,6 @@ const std::vector<IllTypedNode>& Model::ill_typed_nodes() const { return documen
 std::int64_t Model::opset() const { return document_->document->opset(); }
 std::int64_t Model::ir_version() const { return document_->document->model().ir_version(); }
 const std::string& Model::path() const { return document_->document->path(); }
-
-namespace {
-
-/// Whether `graph` may stand for the model's: same inputs, same types of outputs, and all its constants have data.
-Status check_ends(const Graph& before, const Graph& graph) {
-  TASO_RETURN_IF_ERROR(graph.validate());
-  for (const NodeId id : graph.topological_order())
-    if (graph.node(id).kind == NodeKind::constant) TASO_RETURN_IF_ERROR(graph.node(id).constant->require_data());
-  if (graph.inputs().size() != before.inputs().size() || graph.outputs().size() != before.outputs().size())
-    return internal_error("the graph to be saved has other inputs or outputs than the model");
-  for (std::size_t i = 0; i < graph.inputs().size(); ++i) {
-    const Node &now = graph.node(graph.inputs()[i]), &was = before.node(before.inputs()[i]);
-    if (now.name != was.name || now.outputs != was.outputs)
-      return internal_error("the graph to be saved has another input than \"" + was.name + "\"");
-  }
-  for (std::size_t i = 0; i < graph.outputs().size(); ++i)
-    if (graph.type(graph.outputs()[i]) != before.type(before.outputs()[i]))
-      return internal_error("the graph to be saved has another type of output " + std::to_string(i));
-  return {};
-}
-
-}  // namespace
 
 Expected<SaveReport> Model::save(const Graph& graph, const std::string& path, const SaveOptions& options) const {
   TASO_RETURN_IF_ERROR(document_->document->require_data());

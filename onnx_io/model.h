@@ -138,7 +138,15 @@ struct SaveReport {
   std::int64_t annotated_tensors = 0;  ///< Of SaveOptions::annotations, those that are tensors of nodes of the file.
 };
 
-struct ModelDocument;  // onnx_io/document.h (holds protobuf messages)
+/// A subgraph of a node of control flow (If, Loop, Scan).
+struct BodyPlace {
+  std::string node;       ///< The first output of the node that has a name; such names are unique.
+  std::string attribute;  ///< "then_branch", "body", ...
+  bool operator==(const BodyPlace&) const = default;
+};
+
+class Document;  // onnx_io/document.h (holds protobuf messages)
+struct ModelDocument;
 class SymbolicConstants;
 
 /// A loaded model. Copies share the document.
@@ -186,6 +194,23 @@ class Model {
   /// An entry of the file's metadata; empty if there is none.
   [[nodiscard]] std::string metadata(const std::string& key) const;
 
+  /// The subgraphs of nodes of control flow, in an order in which the nodes can run; those inside of these not. None
+  /// before IR version 4 and opset 7.
+  [[nodiscard]] std::vector<BodyPlace> bodies() const;
+  /// "then_branch of node "name" (If)".
+  [[nodiscard]] std::string describe_body(const BodyPlace& place) const;
+  /// A subgraph as a model: what it reads from outside is an input, behind its own, or, where it is constant, an
+  /// initializer. Types of inputs that the file does not state are those of what the node gives to the subgraph; what
+  /// an iteration hands to the next one has the type of the first such value where the subgraph keeps it. It may be
+  /// rewritten like any model, but is not saved by itself: see with_body(). bad_input if there is no such place, or
+  /// the subgraph cannot be read.
+  [[nodiscard]] Expected<Model> body(const BodyPlace& place) const;
+  /// The same model with a subgraph replaced by what is written for `graph`, which must come from the graph of `body`,
+  /// the model that body(place) gives, or one that is made of it by with_body(). Nothing if that leaves the file as
+  /// it is. Inputs and outputs stay as they are declared, and new names are names of nothing else in the model.
+  [[nodiscard]] Expected<std::optional<Model>> with_body(const BodyPlace& place, const Model& body,
+                                                         const Graph& graph) const;
+
   /// Writes `graph`, which must come from graph() by rewriting: same inputs, same number and types of outputs,
   /// opaque nodes untouched. Weight-only values are folded in float. The result passes a structural check (names
   /// defined once and before use, domains imported, outputs typed) before it is renamed to `path`, which may be the
@@ -229,6 +254,7 @@ class Model {
 
  private:
   [[nodiscard]] Expected<Model> imported_anew(ImportOptions options) const;
+  [[nodiscard]] Expected<Model> imported_anew(std::shared_ptr<const Document> document, ImportOptions options) const;
 
   std::shared_ptr<const ModelDocument> document_;
 };

@@ -178,6 +178,12 @@ std::vector<std::int64_t> NodeContext::integer_list(std::string_view name, std::
   return {found->ints().begin(), found->ints().end()};
 }
 
+std::vector<std::string> NodeContext::text_list(std::string_view name) {
+  const auto* found = attribute(name, onnx::AttributeProto::STRINGS);
+  if (found == nullptr) return {};
+  return {found->strings().begin(), found->strings().end()};
+}
+
 std::vector<double> NodeContext::real_list(std::string_view name) {
   const auto* found = attribute(name, onnx::AttributeProto::FLOATS);
   if (found == nullptr) return {};

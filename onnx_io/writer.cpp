@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <functional>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "graph/reals.h"
 #include "onnx_io/device_annotations.h"
@@ -114,6 +116,22 @@ class Writer {
     TASO_ASSIGN(const Pieces model, assemble());
     if (model.size() > protobuf_limit) return bad_input("the model with its weights is larger than 2 GiB", {path_});
     return model.join();
+  }
+
+  Expected<onnx::GraphProto> graph() {
+    TASO_RETURN_IF_ERROR(make_ends());
+    onnx::GraphProto graph = frame_;
+    for (const onnx::NodeProto& node : exported_.nodes) *graph.add_node() = node;
+    for (const WrittenConstant& constant : exported_.constants) {
+      if (constant.document_index >= 0) {
+        *graph.add_initializer() = document_.graph().initializer(constant.document_index);
+        continue;
+      }
+      auto [tensor, bytes] = new_initializer(constant);
+      tensor.set_raw_data(bytes.bytes.data(), bytes.bytes.size());
+      *graph.add_initializer() = std::move(tensor);
+    }
+    return graph;
   }
 
   Expected<SaveReport> run() {
@@ -321,14 +339,27 @@ class Writer {
     return -1;
   }
 
+  /// A constant that is none of the document, and its bytes; none where only its shape is written.
+  [[nodiscard]] std::pair<onnx::TensorProto, SharedBytes> new_initializer(const WrittenConstant& constant) const {
+    const ConstantData& data = *constant.data;
+    onnx::TensorProto tensor;
+    tensor.set_name(constant.name);
+    tensor.set_data_type(data_type_of(data.type().element));
+    for (std::int64_t extent : data.type().shape) tensor.add_dims(extent);
+    if (weights_ == Weights::shapes && is_real(data.type().element) && data.type().elements() >= smallest_shape)
+      return {std::move(tensor), {}};
+    if (data.is_dense()) return {std::move(tensor), {data.dense_bytes(), constant.data, false}};
+    auto expanded = std::make_shared<const std::vector<std::byte>>(data.to_bytes());
+    return {std::move(tensor), {*expanded, expanded, false}};
+  }
+
   Status add_initializer(Pieces& graph, const WrittenConstant& constant) {
     onnx::TensorProto tensor;
     SharedBytes bytes;
     if (constant.document_index >= 0) {
       tensor = document_.graph().initializer(constant.document_index);
       const TensorContents& contents = document_.initializer(constant.document_index);
-      const bool taken = document_.skeleton().initializers.contains(static_cast<std::size_t>(constant.document_index));
-      if (contents.external || taken) {
+      if (contents.external || document_.has_bytes_outside(constant.document_index)) {
         bytes = contents.bytes;
       } else if (external_ && contents.data_type != onnx::TensorProto::STRING &&
                  static_cast<std::int64_t>(contents.bytes.bytes.size()) >= options_.external_minimum) {
@@ -340,17 +371,7 @@ class Writer {
       report_.weight_bytes += static_cast<std::int64_t>(contents.bytes.bytes.size());
     } else {
       const ConstantData& data = *constant.data;
-      tensor.set_name(constant.name);
-      tensor.set_data_type(data_type_of(data.type().element));
-      for (std::int64_t extent : data.type().shape) tensor.add_dims(extent);
-      if (weights_ == Weights::shapes && is_real(data.type().element) && data.type().elements() >= smallest_shape) {
-        bytes = {};
-      } else if (data.is_dense()) {
-        bytes = {data.dense_bytes(), constant.data, false};
-      } else {
-        auto expanded = std::make_shared<const std::vector<std::byte>>(data.to_bytes());
-        bytes = {*expanded, expanded, false};
-      }
+      std::tie(tensor, bytes) = new_initializer(constant);
       if (bytes.bytes.empty() && data.type().elements() == 0) tensor.set_raw_data("");
       report_.weight_bytes += static_cast<std::int64_t>(bytes.bytes.size());
     }
@@ -509,6 +530,11 @@ Expected<SaveReport> write_model(const Document& document, const ImportedModel& 
                                  const ImportOptions& import_options, const std::string& path,
                                  const SaveOptions& options) {
   return Writer(document, imported, exported, import_options, path, options, Weights::whole).run();
+}
+
+Expected<onnx::GraphProto> graph_message(const Document& document, const ImportedModel& imported,
+                                         const ExportedGraph& exported) {
+  return Writer(document, imported, exported, {}, document.path(), {}, Weights::whole).graph();
 }
 
 Expected<std::string> model_bytes(const Document& document, const ImportedModel& imported,

@@ -30,6 +30,10 @@ inline constexpr std::int64_t smallest_shape = 256;
                                                 const ExportedGraph& exported, const ImportOptions& import_options,
                                                 Weights weights = Weights::whole);
 
+/// The graph as a message, its weights inside; initializers of the document as they stand in its message.
+[[nodiscard]] Expected<onnx::GraphProto> graph_message(const Document& document, const ImportedModel& imported,
+                                                       const ExportedGraph& exported);
+
 /// The structural check: names are defined once and before their use, domains imported, outputs defined and typed. Does
 /// not depend on the version of the linked ONNX.
 [[nodiscard]] Status check_structure(const onnx::ModelProto& header, const onnx::GraphProto& frame,

@@ -61,14 +61,23 @@ std::vector<CarriedOperator> carried_operators(const Model& model) {
   return operators;
 }
 
-/// The rules that were used, in the spelling of rule files.
-std::vector<std::string> used_rules(const RuleSets& rules, const std::vector<RuleApplication>& applications) {
-  std::set<std::string> used;
+/// The rules that were used, in the model or in subgraphs, in the spelling of rule files.
+std::vector<std::string> used_rules(const RuleSets& rules, const std::vector<RuleApplication>& applications,
+                                    const std::vector<std::string>& in_bodies) {
+  std::set<std::string> used(in_bodies.begin(), in_bodies.end());
   for (const RuleApplication& application : applications) used.insert(application.rule);
   std::vector<std::string> texts;
   for (const Substitution& rule : rules.all())
     if (used.contains(rule.name)) texts.push_back(to_string(rule, rules.search.catalog()));
   return texts;
+}
+
+/// Operators that are computed at run time.
+std::size_t count_operators(const Graph& graph) {
+  std::size_t count = 0;
+  for (const NodeId id : graph.topological_order())
+    if (const Node& node = graph.node(id); !node.weight_only && node.kind != NodeKind::input) ++count;
+  return count;
 }
 
 /// What goes on.
@@ -133,9 +142,13 @@ struct Session::State {
                                                                          const OptimizeOptions& with);
   [[nodiscard]] Status plan_result(SessionResult& result);
   [[nodiscard]] Status check_written_out(const SessionResult& result);
-  [[nodiscard]] CheckOptions check_options() const;
+  [[nodiscard]] CheckOptions check_options(const Model& model) const;
   [[nodiscard]] std::vector<CostDatabase::Entry> used_costs() const;
+  [[nodiscard]] OptimizeOptions optimize_options(const Model& model, std::atomic<std::size_t>& unwritable) const;
   [[nodiscard]] OptimizeOptions optimize_options(std::atomic<std::size_t>& unwritable, AllSizes* all_sizes) const;
+  [[nodiscard]] Status optimize_bodies(SessionResult& result, std::vector<std::string>& notes);
+  [[nodiscard]] Expected<std::vector<BodySteps>> optimize_bodies_of(Model& model, SessionResult& result,
+                                                                    std::vector<std::string>& notes);
   [[nodiscard]] Status keep_sizes(const AllSizes& all_sizes, const std::optional<CheckOptions>& check,
                                   SessionResult& result) const;
   [[nodiscard]] Expected<SaveReport> save(const SessionResult& result) const;
@@ -222,9 +235,8 @@ Status Session::State::open_costs() {
   return {};
 }
 
-/// The options of the search. Both arguments are referred to; `all_sizes` is null where sizes are numbers.
-OptimizeOptions Session::State::optimize_options(std::atomic<std::size_t>& unwritable, AllSizes* all_sizes) const {
-  const Model& model = sized.model();
+/// The options of the search in a model or a subgraph. Both arguments are referred to.
+OptimizeOptions Session::State::optimize_options(const Model& model, std::atomic<std::size_t>& unwritable) const {
   OptimizeOptions result = options.optimize;
   result.baseline_rules = &rules.for_baseline();
   result.writable = [&model, &unwritable](const RewriteResult& rewrite) {
@@ -243,6 +255,13 @@ OptimizeOptions Session::State::optimize_options(std::atomic<std::size_t>& unwri
       TASO_ASSIGN(Baseline fused, make_baseline(read, fusing_rules, registry, {}, options.optimize.search.stop));
       return std::move(fused.graph);
     };
+  if (result.check) result.check = check_options(model);
+  return result;
+}
+
+/// The options of the search in the model. Both arguments are referred to; `all_sizes` is null where sizes are numbers.
+OptimizeOptions Session::State::optimize_options(std::atomic<std::size_t>& unwritable, AllSizes* all_sizes) const {
+  OptimizeOptions result = optimize_options(sized.model(), unwritable);
   if (all_sizes != nullptr) {
     result.applicable = [all_sizes](const Graph& graph, const Substitution& rule, const Match& match) {
       return !all_sizes->refused().contains(graph, rule, match);
@@ -251,10 +270,62 @@ OptimizeOptions Session::State::optimize_options(std::atomic<std::size_t>& unwri
       return all_sizes->check(applications);
     };
   }
-  if (result.check) result.check = check_options();
   if (options.devices && options.devices->search == PlanSearch::partition) result.search.max_steps = 0;
   if (options.devices && options.devices->search != PlanSearch::sequential) result.rules_to_choose = rules.plans;
   return result;
+}
+
+/// Optimizes the subgraphs of a model, those inside of them first, and puts what is better in their place.
+Expected<std::vector<BodySteps>> Session::State::optimize_bodies_of(Model& model, SessionResult& result,
+                                                                    std::vector<std::string>& notes) {
+  std::vector<BodySteps> changed;
+  for (const BodyPlace& place : model.bodies()) {
+    const std::string name = model.describe_body(place);
+    Expected<Model> body = model.body(place);
+    if (!body) {
+      notes.push_back(fmt::format("{} stays as it is: {}", name, body.error().message));
+      continue;
+    }
+    BodySteps done{place.node, place.attribute, {}, {}};
+    TASO_ASSIGN(done.bodies, optimize_bodies_of(*body, result, notes));
+    std::atomic<std::size_t> unwritable{0};
+    OptimizeOptions with = optimize_options(*body, unwritable);
+    with.progress = &progress;
+    TASO_ASSIGN(const OptimizeResult optimized,
+                taso::optimize(body->graph(), rules.search, library, *measured, *cost_model, with));
+    TASO_ASSIGN(std::optional<Model> next, model.with_body(place, *body, optimized.graph));
+    if (!next) continue;
+    done.steps = steps_of(optimized.applications);
+    for (const RuleApplication& application : optimized.applications)
+      result.rules_in_bodies.push_back(application.rule);
+    result.unwritable += unwritable;
+    notes.push_back(fmt::format("{}: {} operators instead of {}", name, count_operators(optimized.graph),
+                                count_operators(body->graph())));
+    changed.push_back(std::move(done));
+    model = std::move(*next);
+  }
+  return changed;
+}
+
+/// Optimizes subgraphs of nodes of control flow. What they read from outside has sizes where it has them at all.
+Status Session::State::optimize_bodies(SessionResult& result, std::vector<std::string>& notes) {
+  if (sized.model().bodies().empty()) return {};
+  if (runtime) {
+    notes.emplace_back("subgraphs of control flow stay as they are: of another runtime, none is timed by itself");
+    return {};
+  }
+  Model model = sized.model();
+  if (!sized.sizes().empty()) {
+    TASO_ASSIGN(model, model.with_sizes({}));
+    TASO_ASSIGN(model, model.with_quotients(true));
+  }
+  TASO_ASSIGN(result.bodies, optimize_bodies_of(model, result, notes));
+  std::sort(result.rules_in_bodies.begin(), result.rules_in_bodies.end());
+  const auto repeated = std::unique(result.rules_in_bodies.begin(), result.rules_in_bodies.end());
+  result.rules_in_bodies.erase(repeated, result.rules_in_bodies.end());
+  if (result.bodies.empty()) return {};
+  TASO_ASSIGN(sized, SizedModel::of(std::move(model), registry, options.assumed, options.ranges));
+  return {};
 }
 
 /// Repeats at all sizes what was done at one, and checks it at another one.
@@ -326,7 +397,7 @@ Status Session::State::check_written_out(const SessionResult& result) {
   progress.enter(OptimizeProgress::Phase::checking);
   const auto compare = [&](const std::string& what, const std::optional<Graph>& graph) -> Status {
     if (!graph) return {};
-    TASO_ASSIGN(const CheckReport report, check(result.plan->graph, *graph, library, check_options()));
+    TASO_ASSIGN(const CheckReport report, check(result.plan->graph, *graph, library, check_options(sized.model())));
     return report.passed ? Status()
                          : Status(Error{ErrorCode::check_failed, "the plan as " + what + ": " + report.failure(), {}});
   };
@@ -337,12 +408,12 @@ Status Session::State::check_written_out(const SessionResult& result) {
 }
 
 /// Of graphs of the model.
-CheckOptions Session::State::check_options() const {
+CheckOptions Session::State::check_options(const Model& model) const {
   CheckOptions check = *options.optimize.check;
   check.threads = options.threads;
   check.float_storage = options.float_storage;
-  check.node_names = node_names();
-  for (const TensorDeclaration& output : sized.model().outputs()) check.output_names.push_back(output.name);
+  check.node_names = taso::node_names(model);
+  for (const TensorDeclaration& output : model.outputs()) check.output_names.push_back(output.name);
   return check;
 }
 
@@ -379,8 +450,9 @@ Status Session::State::write_certificate(const SessionResult& result, bool exter
   }
   certificate.input_shapes = options.input_shapes;
   if (sized.symbolic()) certificate.symbols = sized.symbolic()->ranges();
+  certificate.bodies = result.bodies;
   certificate.steps = sized.symbolic() ? result.at_all_sizes.steps : steps_of(result.optimized.applications);
-  certificate.rules = used_rules(rules, result.optimized.applications);
+  certificate.rules = used_rules(rules, result.optimized.applications, result.rules_in_bodies);
   return write_text(options.outputs.certificate, to_json(certificate));
 }
 
@@ -447,6 +519,9 @@ Expected<Session> Session::open(SessionOptions options, const OperatorRegistry& 
 
 Expected<SessionResult> Session::optimize() {
   State& state = *state_;
+  SessionResult result;
+  std::vector<std::string> notes;
+  TASO_RETURN_IF_ERROR(state.optimize_bodies(result, notes));
   std::atomic<std::size_t> unwritable{0};
   std::optional<AllSizes> all_sizes;
   if (state.sized.symbolic()) all_sizes.emplace(state.sized, state.rules.all(), state.registry);
@@ -457,11 +532,11 @@ Expected<SessionResult> Session::optimize() {
     options.choose_anew = [&](const std::vector<ReachedGraph>& graphs) {
       return state.choose_for_devices(graphs, options);
     };
-  SessionResult result;
   TASO_ASSIGN(result.optimized, taso::optimize(state.sized.model().graph(), state.rules.search, state.library,
                                                *state.measured, *state.cost_model, options));
   state.keep_original_unless_faster(result.optimized);
-  result.unwritable = unwritable;
+  result.unwritable += unwritable;
+  for (std::string& note : notes) result.optimized.notes.push_back(std::move(note));
   if (std::string warning = coverage_warning(state.sized.model().coverage()); !warning.empty())
     result.optimized.notes.push_back(std::move(warning));
   if (all_sizes) TASO_RETURN_IF_ERROR(state.keep_sizes(*all_sizes, options.check, result));

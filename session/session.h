@@ -86,7 +86,9 @@ struct SessionOptions {
 /// What a session has made of its model.
 struct SessionResult {
   OptimizeResult optimized;
-  SizedGraph at_all_sizes;  ///< The result, where symbolic extents are kept.
+  std::vector<BodySteps> bodies;             ///< What was done in subgraphs, as certificates have it.
+  std::vector<std::string> rules_in_bodies;  ///< The rules that were used there, by name, sorted.
+  SizedGraph at_all_sizes;                   ///< The result, where symbolic extents are kept.
   /// Where several devices are asked for: a plan of the result as it is read from the file that is written. None if the
   /// user interrupted before there was one.
   std::optional<DevicePlan> plan;

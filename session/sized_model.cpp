@@ -95,8 +95,14 @@ Status check_given(const Model& model, const SymbolSizes& given, const SymbolRan
 Expected<SizedModel> SizedModel::load(const std::string& path, const OperatorRegistry& registry,
                                       const ImportOptions& import, const SymbolSizes& given,
                                       const SymbolRanges& ranges) {
+  TASO_ASSIGN(Model model, Model::load(path, registry, import));
+  return of(std::move(model), registry, given, ranges);
+}
+
+Expected<SizedModel> SizedModel::of(Model read, const OperatorRegistry& registry, const SymbolSizes& given,
+                                    const SymbolRanges& ranges) {
   SizedModel result;
-  TASO_ASSIGN(result.model_, Model::load(path, registry, import));
+  result.model_ = std::move(read);
   TASO_RETURN_IF_ERROR(check_given(*result.model_, given, ranges));
   if (result.model_->symbols().empty() && ranges.empty()) return result;
   Expected<SymbolicModel> symbolic = SymbolicModel::load(*result.model_, registry, ranges);

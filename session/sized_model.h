@@ -36,6 +36,10 @@ class SizedModel {
                                                  const ImportOptions& import, const SymbolSizes& given,
                                                  const SymbolRanges& ranges);
 
+  /// The same of a model that was read already.
+  [[nodiscard]] static Expected<SizedModel> of(Model read, const OperatorRegistry& registry, const SymbolSizes& given,
+                                               const SymbolRanges& ranges);
+
   /// The model at the sizes, or as it is.
   [[nodiscard]] const Model& model() const { return *model_; }
   /// The sizes; empty: the model is taken as it is.

@@ -57,6 +57,44 @@ TEST(Certificate, IsReadAsItWasWritten) {
   EXPECT_EQ(a.port_begin, b.port_begin);
 }
 
+TEST(Certificate, StepsInSubgraphsAreReadAsTheyWereWritten) {
+  Certificate written = example();
+  const std::vector<CertificateStep> steps = written.steps;
+  written.bodies = {{"y", "body", {{"z", "then_branch", {}, steps}}, {}}, {"w", "else_branch", {}, {steps[0]}}};
+  const std::string text = to_json(written);
+  const Expected<Certificate> read = parse_certificate(text, "a.json");
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(to_json(*read), text);
+  ASSERT_EQ(read->bodies.size(), 2U);
+  EXPECT_EQ(read->bodies[0].bodies.at(0).node, "z");
+  EXPECT_EQ(read->bodies[0].bodies.at(0).attribute, "then_branch");
+  EXPECT_EQ(read->bodies[0].bodies.at(0).steps.size(), 2U);
+  EXPECT_EQ(read->bodies[1].steps.at(0).match.nodes, steps[0].match.nodes);
+}
+
+TEST(Certificate, SubgraphsThatAreWrong) {
+  const auto message_of = [](const std::vector<BodySteps>& bodies, const std::string& from, const std::string& to) {
+    Certificate certificate = example();
+    certificate.bodies = bodies;
+    std::string text = to_json(certificate);
+    const std::size_t place = text.find(from);
+    if (place != std::string::npos) text.replace(place, from.size(), to);
+    const Expected<Certificate> read = parse_certificate(text, "a.json");
+    return read ? std::string() : read.error().to_string();
+  };
+  const std::vector<BodySteps> one = {{"y", "body", {}, {}}};
+  EXPECT_THAT(message_of(one, "\"node\": \"y\"", "\"node\": 1"),
+              ::testing::HasSubstr("bodies[0].node: expected a text"));
+  EXPECT_THAT(message_of(one, "\"attribute\"", "\"attributes\""),
+              ::testing::HasSubstr("bodies[0]: expected an object with 'attribute'"));
+  EXPECT_THAT(message_of(one, "\"steps\": []", "\"steps\": 1"),
+              ::testing::HasSubstr("bodies[0].steps: expected a list"));
+  std::vector<BodySteps> nested = one;
+  for (int depth = 0; depth < 100; ++depth) nested = {{"y", "body", nested, {}}};
+  EXPECT_THAT(message_of(nested, "nothing", ""), ::testing::HasSubstr("expected at most 100 subgraphs in each other"));
+  EXPECT_EQ(message_of(nested[0].bodies, "nothing", ""), "");
+}
+
 TEST(Certificate, WithoutStepsIsOne) {
   Certificate none = example();
   none.steps.clear();
