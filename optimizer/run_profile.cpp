@@ -11,7 +11,7 @@ namespace {
 
 /// Enters what was measured. A launch is told by its node and operator, of several by its layouts, of equal ones by the
 /// order. A run of a graph that is cut at opaque nodes has other layouts there, and more conversions, which are left
-/// out. Where a device runs several as one, the time is that of the last of them, and the others have none.
+/// out. Where several run as one, the time is that of the last of them, and that of the others 0.
 void enter_times(const std::vector<TimedLaunch>& times, std::vector<ProfiledLaunch>& launches) {
   std::map<std::pair<NodeId, std::string>, std::vector<const TimedLaunch*>> by_node;
   for (const TimedLaunch& timed : times) by_node[{timed.node, timed.op}].push_back(&timed);
@@ -34,6 +34,13 @@ void enter_times(const std::vector<TimedLaunch>& times, std::vector<ProfiledLaun
     launch.measured = fused[0]->seconds;
     fused.clear();
   }
+  for (const TimedLaunch& timed : times)
+    for (const NodeId part : timed.fused)
+      for (ProfiledLaunch& launch : launches) {
+        if (launch.measured || launch.node != part) continue;
+        launch.implementation = timed.implementation;
+        launch.measured = 0;
+      }
 }
 
 /// There was no time to measure what the graph costs, or that may not be.

@@ -408,8 +408,8 @@ Expected<std::vector<TimedLaunch>> RuntimeTarget::time_launches(const Graph& gra
   std::vector<TimedLaunch> launches;
   for (std::size_t i = 0; i < profiled.launches.size(); ++i) {
     const KernelProfile& launch = profiled.launches[i];
-    launches.push_back(
-        {launch.node, launch.op, layouts_text(profiled.requests[i]), launch.implementation, launch.median_us * 1e-6});
+    launches.push_back({launch.node, launch.op, layouts_text(profiled.requests[i]), launch.implementation,
+                        launch.median_us * 1e-6, launch.fused});
   }
   return launches;
 }

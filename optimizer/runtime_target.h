@@ -41,7 +41,8 @@ struct TimedLaunch {
   std::string op;       ///< As in KernelInfo.
   std::string layouts;  ///< As layouts_of says.
   std::string implementation;
-  double seconds = 0;  ///< Median.
+  double seconds = 0;              ///< Median.
+  std::vector<NodeId> fused = {};  ///< Where several launches of a plan run as one: the nodes of all, `node` last.
 };
 
 class RuntimeTarget final : public Target {

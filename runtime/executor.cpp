@@ -513,9 +513,15 @@ struct Executor::State {
 LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library, const KernelSource* more_kernels) {
   if (library.set() == KernelSet::reference) return lowered;
   return fuse_steps(std::move(lowered), [&](const KernelRequest& request) {
-    const auto is_known = [&](const FusedPart& part) { return more_kernels->knows(part.request.op); };
-    const std::vector<FusedPart>& parts = request.fused->parts;
-    if (more_kernels != nullptr && std::any_of(parts.begin(), parts.end(), is_known)) return false;
+    if (more_kernels != nullptr) {
+      const std::vector<FusedPart>& parts = request.fused->parts;
+      const auto is_known = [&](const FusedPart& part) { return more_kernels->knows(part.request.op); };
+      if (std::any_of(parts.begin(), parts.end(), is_known)) return false;
+      // What leaves such a kernel before its last part would wait for all that the kernel reads: a message for others,
+      // for which ranks may wait in turn.
+      const std::vector<FusedPart::Source>& results = request.fused->results;
+      if (results.size() != 1 || results[0].index + 1 != parts.size()) return false;
+    }
     return library.fuses(request);
   });
 }
@@ -735,7 +741,8 @@ Expected<std::vector<KernelProfile>> Executor::profile(std::span<const HostTenso
     const Kernel& kernel = placed != nullptr ? *placed->kernel : *state_->steps[i].kernel;
     const std::string where = placed != nullptr && !placed->on_device ? "host: " : "";
     profiles.push_back({step.kernel->request.op, where + kernel.implementation(), step.kernel->key, step.node,
-                        measurement.median_us, measurement.minimum_us, placed != nullptr ? placed->stream : 0});
+                        measurement.median_us, measurement.minimum_us, placed != nullptr ? placed->stream : 0,
+                        step.fused});
   }
   return profiles;
 }

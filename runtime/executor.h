@@ -62,6 +62,7 @@ struct KernelProfile {
   double median_us = 0;
   double minimum_us = 0;
   std::uint32_t stream = 0;
+  std::vector<NodeId> fused = {};  ///< LoweredStep::fused.
 };
 
 /// What one kernel of a graph will be, planned without running anything.

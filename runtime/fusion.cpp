@@ -215,8 +215,10 @@ class Fusion {
     kernel->request = std::move(planned.request);
     kernel->key = kernel->request.key();
     kernel->key_hash = hash_text(kernel->key);
-    return {std::move(kernel), lowered_.steps[*group.members.rbegin()].node, std::move(planned.inputs),
-            std::move(planned.outputs)};
+    LoweredStep step{std::move(kernel), lowered_.steps[*group.members.rbegin()].node, std::move(planned.inputs),
+                     std::move(planned.outputs)};
+    for (const std::size_t member : group.members) step.fused.push_back(lowered_.steps[member].node);
+    return step;
   }
 
   // ---- Which groups.

@@ -70,6 +70,7 @@ struct LoweredStep {
   NodeId node = 0;  ///< The node computed, or for a reorder the producer of the tensor.
   std::vector<TensorIndex> inputs;
   std::vector<TensorIndex> outputs;
+  std::vector<NodeId> fused = {};  ///< Of a fused step: the nodes of all that it computes, in order, `node` last.
 };
 
 struct LoweredGraph {

@@ -261,12 +261,14 @@ class Tests {
     return std::nullopt;
   }
 
-  /// The node that defines what a node of the original does: under the same name, or under that of an Identity of it.
+  /// The node that defines what a node of the original does: under the same name, or under that of another one for it:
+  /// an Identity, or a cast to the type that is there.
   static const onnx::NodeProto* counterpart(const onnx::NodeProto& node, const std::string& name,
                                             const onnx::GraphProto& original, const NodesByOutput& nodes) {
     if (const auto place = nodes.find(name); place != nodes.end()) return place->second;
     for (const onnx::NodeProto& other : original.node()) {
-      if (other.op_type() != "Identity" || other.input(0) != name) continue;
+      const bool names = other.op_type() == "Identity" || other.op_type() == "Cast" || other.op_type() == "CastLike";
+      if (!names || other.input(0) != name) continue;
       const auto place = nodes.find(other.output(0));
       if (place != nodes.end() && place->second->op_type() == node.op_type()) return place->second;
     }

@@ -124,10 +124,10 @@ different() {
 
 # Operators without a meaning are named, as they are for one process.
 carried() {
-  "$models" rnnlm model.onnx --small > /dev/null
+  "$models" rnnlm model.onnx --narrower 128 --extent 6 > /dev/null
   plan_for 2
   start 2 model.onnx --plan plan.2.json --save-outputs saved --json report.json
-  says 3 'model.onnx: node "lstm0" \(LSTM\) cannot be executed: the operator is not modelled'
+  says 3 'model.onnx: 2 of 9 nodes cannot be executed, mainly because of node "lstm0" \(LSTM\): it has 6 steps, more than the 4 that are unrolled'
   wrote_nothing saved report.json
 }
 
