@@ -58,7 +58,7 @@ Value filled(NodeContext& c, double number, Value like) {
   return c.broadcast(c.splat({}, static_cast<float>(number)), c.shape_of(like));
 }
 
-Value times(NodeContext& c, Value x, double factor) {
+Value scaled_by(NodeContext& c, Value x, double factor) {
   return c.stopped() || factor == 1 ? x : c.op("mul", {x, filled(c, factor, x)});
 }
 
@@ -74,14 +74,14 @@ Value below_zero(NodeContext& c, Value x) {
 Value activated(NodeContext& c, const Activation& f, Value x) {
   if (c.stopped()) return {};
   if (f.name == "sigmoid" || f.name == "tanh" || f.name == "relu") return c.op(f.name, {x});
-  if (f.name == "affine") return plus(c, times(c, x, f.alpha), f.beta);
-  if (f.name == "scaledtanh") return times(c, c.op("tanh", {times(c, x, f.beta)}), f.alpha);
+  if (f.name == "affine") return plus(c, scaled_by(c, x, f.alpha), f.beta);
+  if (f.name == "scaledtanh") return scaled_by(c, c.op("tanh", {scaled_by(c, x, f.beta)}), f.alpha);
   if (f.name == "hardsigmoid")
-    return c.op("clip", {plus(c, times(c, x, f.alpha), f.beta)}, {{"min", 0.0}, {"max", 1.0}});
+    return c.op("clip", {plus(c, scaled_by(c, x, f.alpha), f.beta)}, {{"min", 0.0}, {"max", 1.0}});
   if (f.name == "softsign") return c.op("div", {x, plus(c, c.op("abs", {x}), 1)});
   Value below = below_zero(c, x);
   if (f.name == "elu") below = plus(c, c.op("exp", {below}), -1);
-  return c.op("add", {c.op("relu", {x}), times(c, below, f.alpha)});
+  return c.op("add", {c.op("relu", {x}), scaled_by(c, below, f.alpha)});
 }
 
 /// The functions that the node names, or the defaults, `count` for each direction; declines where one is not known.

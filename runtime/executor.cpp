@@ -512,17 +512,15 @@ struct Executor::State {
 
 LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library, const KernelSource* more_kernels) {
   if (library.set() == KernelSet::reference) return lowered;
-  return fuse_steps(std::move(lowered), [&](const KernelRequest& request) {
-    if (more_kernels != nullptr) {
-      const std::vector<FusedPart>& parts = request.fused->parts;
-      const auto is_known = [&](const FusedPart& part) { return more_kernels->knows(part.request.op); };
-      if (std::any_of(parts.begin(), parts.end(), is_known)) return false;
-      // What leaves such a kernel before its last part would wait for all that the kernel reads: a message for others,
-      // for which ranks may wait in turn.
-      const std::vector<FusedPart::Source>& results = request.fused->results;
-      if (results.size() != 1 || results[0].index + 1 != parts.size()) return false;
-    }
-    return library.fuses(request);
+  const auto fuses = [&](const KernelRequest& request) {
+    // What leaves a kernel before its last part would wait for all that the kernel reads: a message for others, for
+    // which ranks may wait in turn.
+    const std::vector<FusedPart::Source>& results = request.fused->results;
+    const bool ends_with_its_result = results.size() == 1 && results[0].index + 1 == request.fused->parts.size();
+    return (more_kernels == nullptr || ends_with_its_result) && library.fuses(request);
+  };
+  return fuse_steps(std::move(lowered), fuses, [&](const KernelRequest& part) {
+    return (more_kernels == nullptr || !more_kernels->knows(part.op)) && library.may_fuse(part);
   });
 }
 

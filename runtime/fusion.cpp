@@ -27,19 +27,21 @@ struct Planned {
 
 class Fusion {
  public:
-  Fusion(LoweredGraph& lowered, const std::function<bool(const KernelRequest&)>& fuses)
+  Fusion(LoweredGraph& lowered, const std::function<bool(const KernelRequest&)>& fuses,
+         const std::function<bool(const KernelRequest&)>& joins)
       : lowered_(lowered), fuses_(fuses), read_by_(lowered.tensors.size()), escapes_(lowered.tensors.size(), 0) {
     note_tensors();
     for (std::size_t step = 0; step < lowered_.steps.size(); ++step) {
       groups_.push_back({{step}, {}});
       group_of_.push_back(step);
+      joins_.push_back(static_cast<char>(!joins || joins(lowered_.steps[step].kernel->request)));
     }
   }
 
   void fuse() {
     for (std::size_t step = 0; step < lowered_.steps.size(); ++step) {
       // A producer may have been joined, and have brought others: until nothing more is.
-      while (join_a_producer(group_of_[step])) {
+      while (joins_[step] != 0 && join_a_producer(group_of_[step])) {
       }
     }
   }
@@ -233,7 +235,9 @@ class Fusion {
     for (const std::size_t step : all)
       for (const TensorIndex input : lowered_.steps[step].inputs) {
         const auto made = producer(input);
-        if (!made || all.contains(*made) || !refused_.insert({*made, consumer, all.size()}).second) continue;
+        if (!made || joins_[*made] == 0 || all.contains(*made) ||
+            !refused_.insert({*made, consumer, all.size()}).second)
+          continue;
         if (moves(*made) && groups_[group_of_[*made]].members.size() == 1) {
           Group with = group;
           with.copied.insert(*made);
@@ -368,14 +372,16 @@ class Fusion {
   std::map<TensorIndex, std::vector<TensorIndex>> pieces_;  ///< Per concatenation made in place.
   std::vector<Group> groups_;                               ///< Empty where joined to another.
   std::vector<std::size_t> group_of_;                       ///< Per step.
+  std::vector<char> joins_;                                 ///< Per step: it can be a part.
   /// A producer, a group and the steps it had: what need not be tried again.
   std::set<std::tuple<std::size_t, std::size_t, std::size_t>> refused_;
 };
 
 }  // namespace
 
-LoweredGraph fuse_steps(LoweredGraph lowered, const std::function<bool(const KernelRequest&)>& fuses) {
-  Fusion fusion(lowered, fuses);
+LoweredGraph fuse_steps(LoweredGraph lowered, const std::function<bool(const KernelRequest&)>& fuses,
+                        const std::function<bool(const KernelRequest&)>& joins) {
+  Fusion fusion(lowered, fuses, joins);
   fusion.fuse();
   return fusion.result();
 }

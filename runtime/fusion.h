@@ -14,8 +14,10 @@
 
 namespace taso {
 
-/// `fuses`: Backend::fuses. The steps keep an order in which each is run after those whose results it reads; a fused
-/// step has the node of the last of its own.
-[[nodiscard]] LoweredGraph fuse_steps(LoweredGraph lowered, const std::function<bool(const KernelRequest&)>& fuses);
+/// `fuses`: Backend::fuses. `joins`: whether a step can be part of a fused one at all, which saves asking; empty: all
+/// may. The steps keep an order in which each is run after those whose results it reads; a fused step has the node of
+/// the last of its own.
+[[nodiscard]] LoweredGraph fuse_steps(LoweredGraph lowered, const std::function<bool(const KernelRequest&)>& fuses,
+                                      const std::function<bool(const KernelRequest&)>& joins = {});
 
 }  // namespace taso

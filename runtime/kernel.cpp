@@ -65,6 +65,10 @@ bool KernelLibrary::fuses(const KernelRequest& request) const {
   return set_ == KernelSet::cpu && cpu::fused_elements(request, *registry_).kernel != nullptr;
 }
 
+bool KernelLibrary::may_fuse(const KernelRequest& part) const {
+  return backend_ || (set_ == KernelSet::cpu && cpu::is_fusable_element(part, *registry_));
+}
+
 KernelOffer KernelLibrary::create_on_device(const KernelRequest& request) const {
   if (!backend_) return {nullptr, "there is no device"};
   return backend_->create(request, *registry_);

@@ -183,6 +183,8 @@ class KernelLibrary {
   [[nodiscard]] Expected<std::unique_ptr<Kernel>> create(const KernelRequest& request) const;
   /// Whether what is fused is better computed by one kernel than part by part: Backend::fuses where there is one.
   [[nodiscard]] bool fuses(const KernelRequest& request) const;
+  /// Whether this can be a part of what is fused: a quick answer, which may be wrongly yes.
+  [[nodiscard]] bool may_fuse(const KernelRequest& part) const;
   /// A kernel of the backend, or the reason why it has none; without a backend always the latter.
   [[nodiscard]] KernelOffer create_on_device(const KernelRequest& request) const;
   /// Every candidate's answer, in order, the backend's first (tests, explanation).

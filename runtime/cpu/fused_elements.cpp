@@ -155,6 +155,11 @@ std::string no_part(const FusedPart& part, const Operand& output, const Operator
 
 }  // namespace
 
+bool is_fusable_element(const KernelRequest& part, const OperatorRegistry& registry) {
+  const OperatorDefinition* const definition = registry.find(part.op);
+  return definition != nullptr && definition->elementwise && is_all_floats(part) && part.outputs.size() == 1;
+}
+
 KernelOffer fused_elements(const KernelRequest& request, const OperatorRegistry& registry) {
   if (!request.fused || request.outputs.empty()) return decline("nothing is fused");
   const Operand& output = request.outputs[0];

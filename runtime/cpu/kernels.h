@@ -23,6 +23,8 @@ namespace taso::cpu {
 [[nodiscard]] KernelOffer definition(const KernelRequest& request, const OperatorRegistry& registry);
 /// A fused request of element-wise operators on elements of one shape.
 [[nodiscard]] KernelOffer fused_elements(const KernelRequest& request, const OperatorRegistry& registry);
+/// Whether a request can be a part of such a one.
+[[nodiscard]] bool is_fusable_element(const KernelRequest& part, const OperatorRegistry& registry);
 /// Outputs without elements: nothing to compute, whatever the operator.
 [[nodiscard]] KernelOffer empty_outputs(const KernelRequest& request, const OperatorRegistry& registry);
 
