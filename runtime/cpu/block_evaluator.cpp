@@ -9,7 +9,7 @@ namespace taso::cpu {
 namespace {
 
 using Kind = LoweredNode::Kind;
-using Reduction = LoweredNode::Reduction;
+using Fold = LoweredNode::Reduction;
 
 // Of estimates: what an element costs beside an addition of elements that lie together.
 constexpr double load_work = 0.3;     // of one that lies beside its neighbour
@@ -28,27 +28,27 @@ const BinaryEntry* of_set(bool maximum) { return find_binary(maximum ? "max" : "
 /// Of no elements.
 double neutral(const LoweredNode& reduction) {
   switch (reduction.reduction) {
-    case Reduction::sum:
+    case Fold::sum:
       return 0;
-    case Reduction::product:
+    case Fold::product:
       return 1;
-    case Reduction::maximum:
+    case Fold::maximum:
       return -std::numeric_limits<double>::infinity();
-    case Reduction::minimum:
+    case Fold::minimum:
       return std::numeric_limits<double>::infinity();
   }
   return 0;
 }
 
-double combine(Reduction reduction, double a, double b) {
+double combine(Fold reduction, double a, double b) {
   switch (reduction) {
-    case Reduction::sum:
+    case Fold::sum:
       return a + b;
-    case Reduction::product:
+    case Fold::product:
       return a * b;
-    case Reduction::maximum:
+    case Fold::maximum:
       return a > b || std::isnan(a) ? a : b;
-    case Reduction::minimum:
+    case Fold::minimum:
       return a < b || std::isnan(a) ? a : b;
   }
   return 0;
@@ -570,7 +570,7 @@ Block BlockEvaluator::reduce_elements(const LoweredNode& node, std::size_t depth
   float* const some = reg(depth + 1);
   const auto start = static_cast<float>(neutral(node));
   std::fill_n(totals, count_, start);
-  if (node.reduction != Reduction::sum) {
+  if (node.reduction != Fold::sum) {
     for_each(node.loops, std::nullopt, [&] { accumulate(node, totals, depth + 2); });
     return {totals, !along_};
   }
@@ -596,7 +596,7 @@ void BlockEvaluator::accumulate(const LoweredNode& node, float* totals, std::siz
     return;
   }
   if (!node.factors.empty() && node.factors.size() <= 2) return accumulate_factors(node, totals, depth);
-  if (node.reduction != Reduction::sum || body.kind != Kind::multiply)
+  if (node.reduction != Fold::sum || body.kind != Kind::multiply)
     return accumulate(node, totals, whole, value(node.operands[0], depth));
   const auto [a, b] = operands(body, depth);
   accumulate_products(a, b, whole, totals);
@@ -629,15 +629,15 @@ void BlockEvaluator::accumulate_products(Block a, Block b, Interval part, float*
 void BlockEvaluator::accumulate(const LoweredNode& node, float* totals, Interval part, Block block) {
   const BinaryEntry* combine = nullptr;
   switch (node.reduction) {
-    case Reduction::sum:
+    case Fold::sum:
       combine = find_binary("add");
       break;
-    case Reduction::product:
+    case Fold::product:
       combine = find_binary("mul");
       break;
-    case Reduction::maximum:
-    case Reduction::minimum:
-      combine = of_set(node.reduction == Reduction::maximum);
+    case Fold::maximum:
+    case Fold::minimum:
+      combine = of_set(node.reduction == Fold::maximum);
       break;
   }
   float* const to = totals + part.begin;
@@ -671,7 +671,7 @@ double BlockEvaluator::of_block(const LoweredNode& node, std::size_t depth) {
       total = combine(node.reduction, total, of_elements(node, load(access, part, depth), part.end - part.begin));
     return total;
   }
-  if (node.reduction != Reduction::sum || body.kind != Kind::multiply)
+  if (node.reduction != Fold::sum || body.kind != Kind::multiply)
     return of_elements(node, value(node.operands[0], depth), count_);
   const auto [a, b] = operands(body, depth);
   if (!a.uniform && !b.uniform) return static_cast<double>(loops().dot(a.data, b.data, count_));
@@ -681,17 +681,17 @@ double BlockEvaluator::of_block(const LoweredNode& node, std::size_t depth) {
 
 double BlockEvaluator::of_elements(const LoweredNode& node, Block block, std::int64_t count) {
   switch (node.reduction) {
-    case Reduction::sum:
+    case Fold::sum:
       return block.uniform ? static_cast<double>(count) * static_cast<double>(*block.data)
                            : static_cast<double>(loops().sum(block.data, count));
-    case Reduction::product: {
+    case Fold::product: {
       double product = 1;
       for (std::int64_t i = 0; i < count; ++i) product *= static_cast<double>(element(block.data, block.uniform, i));
       return product;
     }
-    case Reduction::maximum:
+    case Fold::maximum:
       return static_cast<double>(loops().greatest(block.data, block.uniform ? 1 : count));
-    case Reduction::minimum:
+    case Fold::minimum:
       return static_cast<double>(loops().least(block.data, block.uniform ? 1 : count));
   }
   return 0;
