@@ -25,6 +25,11 @@ float element(const float* data, bool uniform, std::int64_t at) { return data[un
 
 const BinaryEntry* of_set(bool maximum) { return find_binary(maximum ? "max" : "min"); }
 
+/// Of a loop of so many steps; a loop of none has no length, but what it costs is a number.
+double length_of_block(std::int64_t extent) {
+  return static_cast<double>(std::clamp<std::int64_t>(extent, 1, block_elements));
+}
+
 /// Of no elements.
 double neutral(const LoweredNode& reduction) {
   switch (reduction.reduction) {
@@ -173,7 +178,7 @@ void StagePlan::choose_run() {
   work_ = estimate(stage_->root, std::nullopt) + dispatch_work;
   for (const std::uint32_t variable : stage_->outer) {
     const double written = coefficient(stage_->write, variable) == 1 ? load_work : gather_work;
-    const auto length = static_cast<double>(std::min(stage_->extents[variable], block_elements));
+    const double length = length_of_block(stage_->extents[variable]);
     const double work = estimate(stage_->root, variable) + written + dispatch_work / length;
     // Of equal ones the innermost.
     if (work > work_ || (work == work_ && !run_)) continue;
@@ -190,8 +195,7 @@ double StagePlan::estimate_access(const LoweredAccess& access, std::optional<std
 
 double StagePlan::estimate(std::uint32_t id, std::optional<std::uint32_t> along) const {
   const LoweredNode& node = stage_->nodes[id];
-  const double loop =
-      along ? dispatch_work / static_cast<double>(std::min(stage_->extents[*along], block_elements)) : dispatch_work;
+  const double loop = along ? dispatch_work / length_of_block(stage_->extents[*along]) : dispatch_work;
   const auto operands = [&] {
     double work = 0;
     for (const std::uint32_t operand : node.operands) work += estimate(operand, along);

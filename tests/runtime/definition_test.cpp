@@ -175,6 +175,16 @@ TEST(DefinitionKernel, ComputesOperatorsOfAUser) {
       "input a f32[700, 3]\ninput b f32[600, 3]\noutput product_of(a, b)\n",
       "input x f32[3, 600]\ninput w f32[4, 3, 3]\noutput convolution(x, w)\n",
       "input x f32[70]\noutput halves(x; k=3)\n",
+      "input x f32[3, 0]\noutput least(x)\n",
+      "input x f32[3, 0]\noutput product(x)\n",
+      "input x f32[0, 3]\noutput columns(x)\n",
+      "input x f32[0, 5]\noutput norm(x)\n",
+      "input a f32[2, 0]\ninput b f32[3, 0]\noutput product_of(a, b)\n",
+      "input x f32[1024]\noutput window(x)\n",
+      "input x f32[1025]\noutput window(x)\n",
+      "input x f32[1023]\noutput window(x)\n",
+      "input x f32[3, 1025]\ninput s f32[]\noutput swish(x, s)\n",
+      "input x f32[4, 1024]\noutput rows(x)\n",
   };
   for (const std::string& graph : graphs)
     for (const int threads : {1, 3}) expect_like_the_reference(graph, own, threads);
