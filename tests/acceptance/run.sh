@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # run.sh small|full|all PYTHON PROGRAMS WORK [compare.py option...]: builds example models and gives them to compare.py. small: every
-# example, small; full: those that launches.txt lists, and the models of TASO_MODELS_DIR (*.onnx, and *.skel.onnx with a materialize.py
-# beside them), those of more than 300 MB only where it lists them; all: all of these. Exits 77 without PYTHON.
+# example, small; full: those that launches.txt lists, and of the models of TASO_MODELS_DIR (*.onnx, and *.skel.onnx with a
+# materialize.py beside them) those that it lists, of at most 300 MB; all: every example and model. Exits 77 without PYTHON.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 size=$1 python=$2 programs=$3 work=$4
@@ -31,13 +31,15 @@ if [ "$size" != small ] && [ -n "${TASO_MODELS_DIR:-}" ]; then
   mkdir -p "$work/more"
   while IFS= read -r file; do
     name=$(basename "$file" .onnx)
+    listed "${name%.skel}" || continue
     if [ -f "$TASO_MODELS_DIR/materialize.py" ]; then
       # Skeletons are filled with seeded weights once.
       out=$work/more/${name%.skel}.onnx
       if [ ! -f "$out" ]; then "$python" "$TASO_MODELS_DIR/materialize.py" "$file" "$out"; fi
       file=$out
     fi
-    if listed "$(basename "$file" .onnx)" || [ "$(stat -c %s "$file")" -le 300000000 ]; then models+=("$file"); fi
+    if [ "$size" = full ] && [ "$(stat -c %s "$file")" -gt 300000000 ]; then continue; fi
+    models+=("$file")
   done < <(find "$TASO_MODELS_DIR" -name '*.onnx' | sort)
 fi
 exec "$python" "$here/compare.py" --programs "$programs" --work "$work" "$@" "${models[@]}"
