@@ -28,9 +28,9 @@ const std::vector<Row>& table() {
        {{"own copy", copying}}},
       {{"gather"}, {{"own gather", gathering}}},
       {{"reduce_sum", "reduce_mean", "reduce_max", "global_avg_pool"}, {{"own reduce", reduction}}},
-      {{"softmax"}, {{"own softmax", softmax}}},
-      {{"layer_norm"}, {{"own layer_norm", layer_norm}}},
-      {{"rms_norm"}, {{"own rms_norm", rms_norm}}},
+      {{"softmax"}, {{"own softmax", row_by_row}, {"own softmax of columns", column_softmax}}},
+      {{"layer_norm"}, {{"own layer_norm", row_by_row}}},
+      {{"rms_norm"}, {{"own rms_norm", row_by_row}}},
       {{"batch_norm"}, {{"own batch_norm", batch_norm}}},
       {{"lrn"}, {{"own lrn", lrn}}},
   };

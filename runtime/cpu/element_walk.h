@@ -82,19 +82,20 @@ class BlockDefinition {
 /// Goes over all rows of a walk, or over parts of its only one, with threads. Each has a worker of its own, which
 /// make() gives; worker.go_to(offsets) says where the next row begins in each input, and
 /// worker.compute(begin, end, row) computes elements of the row, which begins at element `row` of the output.
-/// `work`: of an element, in additions.
+/// `work`: of an element, in additions. `unit`: so many elements of a row are not parted; it is made of whole units.
 template <class Make>
-void go_over(const ElementWalk& walk, int threads, double work, const Make& make) {
+void go_over(const ElementWalk& walk, int threads, double work, const Make& make, std::int64_t unit = 1) {
   constexpr double work_of_a_thread = 16384;
   const std::int64_t inner = walk.extents.back(), rows = walk.rows();
   const auto grain = [&](double of_one) {
     return std::max<std::int64_t>(1, static_cast<std::int64_t>(work_of_a_thread / std::max(of_one, 1.0)));
   };
   if (rows == 1)
-    return parallel_chunks(threads, inner, grain(work), [&](std::int64_t begin, std::int64_t end) {
-      auto worker = make();
-      worker->compute(begin, end, 0);
-    });
+    return parallel_chunks(threads, inner / unit, grain(work * static_cast<double>(unit)),
+                           [&](std::int64_t begin, std::int64_t end) {
+                             auto worker = make();
+                             worker->compute(begin * unit, end * unit, 0);
+                           });
   parallel_chunks(threads, rows, grain(work * static_cast<double>(inner)), [&](std::int64_t begin, std::int64_t end) {
     auto worker = make();
     for_rows(walk, begin, end, [&](std::span<const std::int64_t> offsets, std::int64_t row) {

@@ -1,20 +1,26 @@
-// Element-wise operators that follow each other, as one kernel: all of them on a block of elements before the next, so
-// that what they pass on stays in the first-level cache. What each computes is what its kernel alone would, to the bit.
-#include <array>
+// Element-wise operators that follow each other, and among them those that compute row by row (softmax,
+// normalisations), as one kernel: all of them on a block of elements before the next, so that what they pass on stays
+// in the cache. With rows, a block is made of whole ones. What each computes is what its kernel alone would, to the
+// bit.
 #include <optional>
 
 #include "operators/registry.h"
 #include "runtime/cpu/block.h"
 #include "runtime/cpu/element_walk.h"
 #include "runtime/cpu/kernels.h"
+#include "runtime/cpu/row_loop.h"
 
 namespace taso::cpu {
 namespace {
 
-/// One operator: a loop, or its definition on blocks.
+/// Rows that are longer are left to kernels of their own: a few of them would not stay in the second-level cache.
+constexpr std::int64_t longest_row = 8192;
+
+/// One operator: a loop over elements or rows, or its definition on blocks.
 struct Part {
   std::vector<FusedPart::Source> sources;
   ElementLoop loop;
+  std::optional<RowLoop> rows;
   std::optional<BlockDefinition> definition;
   std::optional<std::size_t> output;  ///< Of the whole.
   std::size_t place = 0;              ///< Of the block in which its result is kept, where it is no output.
@@ -24,7 +30,10 @@ struct Plan {
   ElementWalk walk;
   std::vector<Part> parts;
   std::size_t blocks = 0;  ///< As many are kept at a time.
+  std::int64_t row = 1;    ///< Elements of a row; 1 where no part is computed row by row.
   double work = 0;
+
+  [[nodiscard]] std::int64_t block() const { return std::max(block_elements / row, std::int64_t{1}) * row; }
 };
 
 class FusedElements final : public Kernel {
@@ -35,7 +44,8 @@ class FusedElements final : public Kernel {
         threads_(threads) {}
 
   Status execute(const KernelArguments& arguments) const override {
-    go_over(plan_.walk, threads_, plan_.work, [&] { return std::make_unique<Worker>(plan_, arguments); });
+    go_over(
+        plan_.walk, threads_, plan_.work, [&] { return std::make_unique<Worker>(plan_, arguments); }, plan_.row);
     return {};
   }
 
@@ -44,7 +54,7 @@ class FusedElements final : public Kernel {
    public:
     Worker(const Plan& plan, const KernelArguments& arguments)
         : plan_(&plan),
-          blocks_(plan.blocks),
+          blocks_(plan.blocks, std::vector<float>(static_cast<std::size_t>(plan.block()))),
           gathered_(arguments.inputs.size()),
           inputs_(arguments.inputs.size()),
           results_(plan.parts.size()),
@@ -64,8 +74,8 @@ class FusedElements final : public Kernel {
       for (std::size_t i = 0; i < offsets.size(); ++i) rows_[i] = starts_[i] + offsets[i];
     }
     void compute(std::int64_t begin, std::int64_t end, std::int64_t row) {
-      for (std::int64_t done = begin; done < end; done += block_elements)
-        block(done, std::min(block_elements, end - done), row + done);
+      const std::int64_t whole = plan_->block();
+      for (std::int64_t done = begin; done < end; done += whole) block(done, std::min(whole, end - done), row + done);
     }
 
    private:
@@ -87,8 +97,8 @@ class FusedElements final : public Kernel {
       const std::int64_t stride = plan_->walk.strides[i].back();
       const float* const from = rows_[i] + at * stride;
       if (stride == 0 || stride == 1) return {from, stride == 0};
-      if (!gathered_[i]) gathered_[i] = std::make_unique<std::array<float, block_elements>>();
-      float* const y = gathered_[i]->data();
+      gathered_[i].resize(static_cast<std::size_t>(plan_->block()));
+      float* const y = gathered_[i].data();
       for (std::int64_t k = 0; k < count; ++k) y[k] = from[k * stride];
       return {y, false};
     }
@@ -100,18 +110,41 @@ class FusedElements final : public Kernel {
       };
       if (part.loop.unary != nullptr) return apply(*part.loop.unary, source(0), y, count, part.loop.p, part.loop.q);
       if (part.loop.binary != nullptr) return apply(*part.loop.binary, source(0), source(1), y, count);
-      for (std::size_t k = 0; k < part.sources.size(); ++k) {
-        const Block block = source(k);
-        buffers_[i][k] = {block.data, block.uniform ? 0 : 1, true};
+      if (part.rows) return rows(*part.rows, part.sources.size(), source, y, count);
+      for (std::int64_t done = 0; done < count; done += block_elements) {
+        for (std::size_t k = 0; k < part.sources.size(); ++k) {
+          const Block block = source(k);
+          buffers_[i][k] = {block.uniform ? block.data : block.data + done, block.uniform ? 0 : 1, true};
+        }
+        evaluators_[i]->compute(std::min(block_elements, count - done), y + done);
       }
-      evaluators_[i]->compute(count, y);
+      return {y, false};
+    }
+
+    template <class Source>
+    Block rows(const RowLoop& loop, std::size_t operands, const Source& source, float* y, std::int64_t count) {
+      repeated_.resize(std::max(repeated_.size(), operands));
+      rows_of_.resize(operands);
+      for (std::size_t k = 0; k < operands; ++k) {
+        const Block block = source(k);
+        rows_of_[k] = block.data;
+        if (!block.uniform) continue;
+        repeated_[k].assign(static_cast<std::size_t>(count), *block.data);
+        rows_of_[k] = repeated_[k].data();
+      }
+      for (std::int64_t done = 0; done < count; done += loop.length()) {
+        loop.compute(rows_of_, y + done);
+        for (const float*& operand : rows_of_) operand += loop.length();
+      }
       return {y, false};
     }
 
     const Plan* plan_;
-    std::vector<std::array<float, block_elements>> blocks_;
-    std::vector<std::unique_ptr<std::array<float, block_elements>>> gathered_;  ///< Per input.
-    std::vector<const float*> starts_, rows_;  ///< Of the inputs, and of the row in them.
+    std::vector<std::vector<float>> blocks_;
+    std::vector<std::vector<float>> gathered_;  ///< Per input, where it is needed.
+    std::vector<std::vector<float>> repeated_;  ///< Per operand of rows that is the same number everywhere.
+    std::vector<const float*> rows_of_;         ///< Per operand of rows.
+    std::vector<const float*> starts_, rows_;   ///< Of the inputs, and of the row in them.
     std::vector<float*> targets_;
     std::vector<Block> inputs_, results_;
     std::vector<std::vector<BlockBuffer>> buffers_;  ///< Per part that is computed from its definition.
@@ -140,11 +173,13 @@ void place_results(Plan& plan) {
   }
 }
 
-/// Why an element-wise kernel cannot compute this part on the elements of the whole's first output; empty if it can.
+/// Why a part cannot be computed on blocks of elements of the whole's first output; empty if it can.
 std::string no_part(const FusedPart& part, const Operand& output, const OperatorRegistry& registry) {
   const OperatorDefinition* const definition = registry.find(part.request.op);
-  if (definition == nullptr || !definition->elementwise) return part.request.op + " is not element-wise";
+  const bool elementwise = definition != nullptr && definition->elementwise;
   if (!is_all_floats(part.request)) return "only f32";
+  if (!elementwise && !RowLoop::of(part.request, registry))
+    return part.request.op + " is neither element-wise nor computed row by row";
   if (part.request.outputs.size() != 1 || part.request.outputs[0] != output)
     return "the results have several shapes or layouts";
   for (std::size_t i = 0; i < part.sources.size(); ++i)
@@ -157,7 +192,8 @@ std::string no_part(const FusedPart& part, const Operand& output, const Operator
 
 bool is_fusable_element(const KernelRequest& part, const OperatorRegistry& registry) {
   const OperatorDefinition* const definition = registry.find(part.op);
-  return definition != nullptr && definition->elementwise && is_all_floats(part) && part.outputs.size() == 1;
+  if (definition == nullptr || !is_all_floats(part) || part.outputs.size() != 1) return false;
+  return definition->elementwise || RowLoop::of(part, registry);
 }
 
 KernelOffer fused_elements(const KernelRequest& request, const OperatorRegistry& registry) {
@@ -175,6 +211,13 @@ KernelOffer fused_elements(const KernelRequest& request, const OperatorRegistry&
     Part& part = plan.parts.emplace_back();
     part.sources = fused.sources;
     part.loop = element_loop(fused.request, registry);
+    part.rows = RowLoop::of(fused.request, registry);
+    if (part.rows) {
+      if (part.rows->length() > longest_row) return decline("rows are too long");
+      plan.row = std::max(plan.row, part.rows->length());  // another one can only be 1, of an axis of one element
+      plan.work += part.rows->work();
+      continue;
+    }
     plan.work += 1;
     if (part.loop.unary != nullptr || part.loop.binary != nullptr) continue;
     auto definition = BlockDefinition::create(fused.request, registry);
@@ -187,6 +230,7 @@ KernelOffer fused_elements(const KernelRequest& request, const OperatorRegistry&
     if (part.output) return decline("a result is wanted twice");
     part.output = i;
   }
+  if (plan.walk.extents.back() % plan.row != 0) return decline("rows of several pieces");
   place_results(plan);
   return {std::make_unique<FusedElements>(std::move(plan), request.threads), ""};
 }

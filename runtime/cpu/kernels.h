@@ -14,14 +14,14 @@ namespace taso::cpu {
 [[nodiscard]] KernelOffer gathering(const KernelRequest& request, const OperatorRegistry& registry);
 [[nodiscard]] KernelOffer pooling(const KernelRequest& request, const OperatorRegistry& registry);
 [[nodiscard]] KernelOffer reduction(const KernelRequest& request, const OperatorRegistry& registry);
-[[nodiscard]] KernelOffer softmax(const KernelRequest& request, const OperatorRegistry& registry);
-[[nodiscard]] KernelOffer layer_norm(const KernelRequest& request, const OperatorRegistry& registry);
-[[nodiscard]] KernelOffer rms_norm(const KernelRequest& request, const OperatorRegistry& registry);
+/// What RowLoop computes.
+[[nodiscard]] KernelOffer row_by_row(const KernelRequest& request, const OperatorRegistry& registry);
+[[nodiscard]] KernelOffer column_softmax(const KernelRequest& request, const OperatorRegistry& registry);
 [[nodiscard]] KernelOffer batch_norm(const KernelRequest& request, const OperatorRegistry& registry);
 [[nodiscard]] KernelOffer lrn(const KernelRequest& request, const OperatorRegistry& registry);
 /// Any operator that a specification defines, from its definition; row-major, or element-wise in any layout.
 [[nodiscard]] KernelOffer definition(const KernelRequest& request, const OperatorRegistry& registry);
-/// A fused request of element-wise operators on elements of one shape.
+/// A fused request of element-wise operators, and of those of RowLoop, on elements of one shape.
 [[nodiscard]] KernelOffer fused_elements(const KernelRequest& request, const OperatorRegistry& registry);
 /// Whether a request can be a part of such a one.
 [[nodiscard]] bool is_fusable_element(const KernelRequest& part, const OperatorRegistry& registry);

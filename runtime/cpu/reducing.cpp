@@ -8,6 +8,7 @@
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/loops.h"
 #include "runtime/cpu/parallel.h"
+#include "runtime/cpu/row_loop.h"
 #include "runtime/strides.h"
 
 namespace taso::cpu {
@@ -127,12 +128,42 @@ class Reducing final : public Kernel {
   int threads_;
 };
 
-/// Softmax over one axis: contiguous rows, or columns side by side.
-class Softmax final : public Kernel {
+/// Operators that compute row by row.
+class Rows final : public Kernel {
  public:
-  Softmax(std::int64_t outer, std::int64_t extent, std::int64_t inner, int threads)
+  Rows(const KernelRequest& request, const RowLoop& loop)
+      : Kernel("own " + request.op + " " + loops().instruction_set),
+        loop_(loop),
+        rows_(request.outputs[0].type.elements() / loop.length()),
+        threads_(request.threads) {}
+
+  Status execute(const KernelArguments& arguments) const override {
+    float* const y = floats(arguments.outputs[0]);
+    const std::int64_t grain = std::max<std::int64_t>(1, 8192 / loop_.length());
+    parallel_chunks(threads_, rows_, grain, [&](std::int64_t begin, std::int64_t end) {
+      std::vector<const float*> operands;
+      for (const std::byte* const input : arguments.inputs) operands.push_back(floats(input));
+      const float* const x = operands[0];
+      for (std::int64_t row = begin; row < end; ++row) {
+        operands[0] = x + row * loop_.length();
+        loop_.compute(operands, y + row * loop_.length());
+      }
+    });
+    return {};
+  }
+
+ private:
+  RowLoop loop_;
+  std::int64_t rows_;
+  int threads_;
+};
+
+/// Softmax over an axis whose elements do not lie together: columns side by side.
+class ColumnSoftmax final : public Kernel {
+ public:
+  ColumnSoftmax(std::int64_t outer, std::int64_t extent, std::int64_t inner, int threads)
       : Kernel(std::string("own softmax ") + loops().instruction_set,
-               inner == 1 ? 0 : static_cast<std::size_t>(2 * outer * inner) * sizeof(float)),
+               static_cast<std::size_t>(2 * outer * inner) * sizeof(float)),
         outer_(outer),
         extent_(extent),
         inner_(inner),
@@ -148,10 +179,6 @@ class Softmax final : public Kernel {
       for (std::int64_t o = begin; o < end; ++o) {
         const float* from = x + o * block;
         float* to = y + o * block;
-        if (inner_ == 1) {
-          loop.softmax(from, to, extent_);
-          continue;
-        }
         float* top = floats(arguments.workspace) + 2 * o * inner_;
         float* total = top + inner_;
         std::fill(top, top + inner_, -std::numeric_limits<float>::infinity());
@@ -168,41 +195,6 @@ class Softmax final : public Kernel {
 
  private:
   std::int64_t outer_, extent_, inner_;
-  int threads_;
-};
-
-/// layer_norm, or without a bias rms_norm.
-class RowNorm final : public Kernel {
- public:
-  RowNorm(const KernelRequest& request, std::int64_t count)
-      : Kernel("own " + request.op + " " + loops().instruction_set),
-        has_bias_(request.inputs.size() == 3),
-        rows_(request.inputs[0].type.elements() / count),
-        count_(count),
-        epsilon_(static_cast<float>(request.attributes.real("epsilon"))),
-        threads_(request.threads) {}
-
-  Status execute(const KernelArguments& arguments) const override {
-    const float* x = floats(arguments.inputs[0]);
-    float* y = floats(arguments.outputs[0]);
-    const std::int64_t grain = std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(count_, 1));
-    parallel_chunks(threads_, rows_, grain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row) {
-        const float* from = x + row * count_;
-        float* to = y + row * count_;
-        if (has_bias_)
-          loops().layer_norm(from, floats(arguments.inputs[1]), floats(arguments.inputs[2]), to, count_, epsilon_);
-        else
-          loops().rms_norm(from, floats(arguments.inputs[1]), to, count_, epsilon_);
-      }
-    });
-    return {};
-  }
-
- private:
-  bool has_bias_;
-  std::int64_t rows_, count_;
-  float epsilon_;
   int threads_;
 };
 
@@ -448,7 +440,13 @@ KernelOffer reduction(const KernelRequest& request, const OperatorRegistry&) {
   return {std::make_unique<Reducing>(request, kind, reduced), ""};
 }
 
-KernelOffer softmax(const KernelRequest& request, const OperatorRegistry&) {
+KernelOffer row_by_row(const KernelRequest& request, const OperatorRegistry& registry) {
+  const std::optional<RowLoop> loop = RowLoop::of(request, registry);
+  if (!loop) return decline("no rows of f32 whose elements lie together");
+  return {std::make_unique<Rows>(request, *loop), ""};
+}
+
+KernelOffer column_softmax(const KernelRequest& request, const OperatorRegistry&) {
   if (!is_all_floats(request)) return decline("only f32");
   if (!same_layouts(request)) return decline("layouts differ");
   const Shape& shape = request.inputs[0].type.shape;
@@ -457,26 +455,8 @@ KernelOffer softmax(const KernelRequest& request, const OperatorRegistry&) {
   const std::vector<std::int64_t> strides = strides_of(request.inputs[0]);
   const std::int64_t inner = strides[axis];
   const std::int64_t outer = volume(shape) / std::max<std::int64_t>(1, shape[axis] * inner);
-  return {std::make_unique<Softmax>(outer, shape[axis], inner, request.threads), ""};
+  return {std::make_unique<ColumnSoftmax>(outer, shape[axis], inner, request.threads), ""};
 }
-
-namespace {
-
-KernelOffer row_norm(const KernelRequest& request) {
-  if (!is_all_floats(request)) return decline("only f32");
-  for (const Operand& operand : request.inputs)
-    if (operand.layout != Layout::row_major) return decline("only row-major tensors");
-  if (request.outputs[0].layout != Layout::row_major) return decline("only row-major tensors");
-  const std::int64_t count = request.inputs[0].type.shape.back();
-  if (count == 0) return decline("empty rows");
-  return {std::make_unique<RowNorm>(request, count), ""};
-}
-
-}  // namespace
-
-KernelOffer layer_norm(const KernelRequest& request, const OperatorRegistry&) { return row_norm(request); }
-
-KernelOffer rms_norm(const KernelRequest& request, const OperatorRegistry&) { return row_norm(request); }
 
 KernelOffer batch_norm(const KernelRequest& request, const OperatorRegistry&) {
   if (!is_all_floats(request)) return decline("only f32");

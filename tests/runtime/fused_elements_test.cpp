@@ -1,5 +1,5 @@
-// Element-wise operators that follow each other are one kernel on the processor (runtime/cpu/fused_elements.cpp), which
-// computes what their kernels one by one do, to the bit.
+// Element-wise operators that follow each other, and among them those computed row by row, are one kernel on the
+// processor (runtime/cpu/fused_elements.cpp), which computes what their kernels one by one do, to the bit.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -79,6 +79,25 @@ TEST(FusedElements, ComputeWhatTheirPartsDo) {
       {"input x f32[9, 9]\na = exp(x)\noutput relu(matmul(tanh(a), a))\n", {"exp+tanh", "matmul", "relu"}},
       {"input x f32[8, 4]\na = exp(x)\noutput matmul(a, transpose(sigmoid(relu(a)); perm=[1, 0]))\n",
        {"exp+relu+sigmoid", "transpose", "matmul"}},
+      {"input x f32[5, 70]\ninput s f32[70]\ninput b f32[70]\ninput y f32[5, 70]\nz = add(x, y)\noutput z\n"
+       "output layer_norm(z, s, b; epsilon=0.00001)\n",
+       {"add+layer_norm"}},
+      {"input x f32[2, 3, 40, 24]\ninput m f32[2, 1, 1, 24]\ninput c f32[]\n"
+       "output softmax(add(mul(x, broadcast(c; shape=[2, 3, 40, 24])), broadcast(m; shape=[2, 3, 40, 24])); axis=-1)\n",
+       {"mul+add+softmax"}},
+      {"input x f32[3000, 7]\noutput exp(softmax(neg(x); axis=-1))\n", {"neg+softmax+exp"}},
+      {"input x f32[5000]\noutput tanh(softmax(x; axis=-1))\n", {"softmax+tanh"}},
+      {"input x f32[2, 9000]\noutput tanh(softmax(sqrt(x); axis=-1))\n", {"sqrt", "softmax", "tanh"}},
+      {"input x f32[3, 1500]\ninput s f32[1500]\ninput y f32[]\noutput rms_norm(blend(gate(x, exp(x)), x, y), s; "
+       "epsilon=0.001)\n",
+       {"exp+gate+blend+rms_norm"}},
+      {"input x f32[4, 6, 1]\noutput softmax(exp(softmax(x; axis=-1)); axis=-2)\n", {"softmax+exp+softmax"}},
+      {"input x f32[4, 6, 1]\noutput softmax(exp(softmax(x; axis=-2)); axis=-1)\n", {"softmax+exp+softmax"}},
+      {"input x f32[4, 6, 5]\noutput exp(softmax(neg(x); axis=-2))\n", {"neg", "softmax", "exp"}},
+      {"input x f32[4, 1]\noutput softmax(exp(broadcast(x; shape=[4, 33])); axis=-1)\n", {"broadcast", "exp+softmax"}},
+      {"input x f32[4, 1]\ninput y f32[]\noutput softmax(add(broadcast(x; shape=[4, 33]), broadcast(y; shape=[4, "
+       "33])); axis=-1)\n",
+       {"add+softmax"}},
       {"input x f32[1, 8, 5, 5]\nweight w f32[8, 8, 1, 1]\nb = conv2d(x, w)\noutput conv2d(mul(b, sigmoid(b)), w)\n",
        {"reorder", "conv2d", "sigmoid+mul", "conv2d", "reorder"},
        true},
@@ -112,7 +131,10 @@ TEST(FusedElements, DeclineWhatIsMore) {
   };
   const auto all = [](const KernelRequest&) { return true; };
   EXPECT_EQ(reason("input x f32[3, 5]\noutput relu(x)\n", all), "nothing is fused");
-  EXPECT_EQ(reason("input x f32[3, 5]\noutput softmax(relu(x))\n", all), "softmax is not element-wise");
+  EXPECT_EQ(reason("input x f32[3, 5]\noutput softmax(relu(x); axis=-1)\n", all), "");
+  EXPECT_EQ(reason("input x f32[3, 5]\noutput softmax(relu(x); axis=-2)\n", all),
+            "softmax is neither element-wise nor computed row by row");
+  EXPECT_EQ(reason("input x f32[3, 9000]\noutput softmax(relu(x); axis=-1)\n", all), "rows are too long");
   EXPECT_EQ(reason("input x f32[1, 5]\noutput exp(broadcast(relu(x); shape=[3, 5]))\n", all),
             "the results have several shapes or layouts");
   EXPECT_EQ(reason("input x f64[3, 5]\noutput relu(exp(x))\n", all), "only f32");
