@@ -160,7 +160,7 @@ struct RuntimeTarget::State {
     return fused.emplace(info->hash, std::move(info)).first->second;
   }
 
-  /// The launches of a run, with what the device fuses fused. `layouts`: null by rule.
+  /// The launches of a run, with what is fused as one. `layouts`: null by rule.
   [[nodiscard]] Expected<std::vector<Launch>> fused_launches(const Graph& graph, const LayoutAssignment* layouts) {
     TASO_ASSIGN(LoweredGraph lowered, locals.local().lowering.lower(graph, layouts));
     lowered = fused_for(std::move(lowered), *library);
@@ -207,7 +207,7 @@ struct RuntimeTarget::State {
   tbb::enumerable_thread_specific<Local> locals;
   mutable std::mutex mutex;
   std::unordered_map<Hash128, KernelRequest> requests;  ///< What measure() builds; guarded by `mutex`.
-  /// Of launches on a device, which fuses; guarded by `mutex`.
+  /// Of launches that fusing has made; guarded by `mutex`.
   std::unordered_map<Hash128, std::shared_ptr<const KernelInfo>> fused;
   std::unique_ptr<KernelTimer> timer;
   std::shared_ptr<StepCosts> step_costs;
@@ -274,7 +274,9 @@ Expected<KernelPlan> RuntimeTarget::open_plan(const Graph& graph) const {
   return plan;
 }
 
-bool RuntimeTarget::fuses() const { return state_->library->backend() != nullptr; }
+bool RuntimeTarget::fuses() const {
+  return state_->library->backend() != nullptr || (state_->library->set() == KernelSet::cpu && !state_->options.counting);
+}
 
 Status RuntimeTarget::fuse(const Graph& graph, KernelPlan& plan) const {
   TASO_CHECK(plan.layouts, "a plan whose layouts are open");

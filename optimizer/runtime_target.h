@@ -55,7 +55,8 @@ class RuntimeTarget final : public Target {
   [[nodiscard]] Expected<KernelPlan> plan(const Graph& graph) const override;
   /// Fixed in counting mode.
   [[nodiscard]] Expected<KernelPlan> open_plan(const Graph& graph) const override;
-  /// On a device; it may still fuse nothing.
+  /// On a device, which may still fuse nothing, and on the processor with its own kernels. Not where launches are
+  /// counted on the processor: there they stand for the operators of the file.
   [[nodiscard]] bool fuses() const override;
   [[nodiscard]] Status fuse(const Graph& graph, KernelPlan& plan) const override;
   /// Executor::arena_bytes() of measure_graphs: also in counting mode, concatenations may be written in place.

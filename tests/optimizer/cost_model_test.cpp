@@ -121,10 +121,17 @@ output reshape(matmul(x, add(u, mul(u, v))); shape=[8, 1])
 }
 
 TEST_F(CostModelTest, KnowsPeakMemory) {
-  // Two tensors of 32 floats are alive at once; the arena rounds to 64 bytes, which divides them.
-  const Graph chain = graph_of("input x f32[4, 8]\noutput softmax(softmax(softmax(x)))\n");
+  // Two tensors of 32 floats are alive at once; the arena rounds to 64 bytes, which divides them. (Along columns, so
+  // that the three are three kernels.)
+  const Graph chain = graph_of("input x f32[4, 8]\noutput softmax(softmax(softmax(x; axis=-2); axis=-2); axis=-2)\n");
   EXPECT_GE(cost("memory", chain), 256e-6 - 1e-8);
   EXPECT_LE(cost("memory", chain), 384e-6 + 1e-8);
+}
+
+/// What follows each other within rows is one kernel, which passes nothing on in memory.
+TEST_F(CostModelTest, KnowsWhatIsFused) {
+  const Graph chain = graph_of("input x f32[4, 8]\noutput tanh(softmax(sqrt(x); axis=-1))\n");
+  EXPECT_LE(cost("memory", chain), 128e-6 + 1e-8);
 }
 
 /// The share of a model that stays cached is a cost like others: recorded by its size in MB.

@@ -95,6 +95,31 @@ output softmax(transpose(t; perm=[0, 1, 3, 2]); axis=-1)
   }
 }
 
+/// So on the processor, whose own kernels fuse; where launches are counted there, they are the operators of the file.
+TEST(FusedCostsOfTheProcessor, AreOfTheKernelsThatRun) {
+  const Graph graph = graph_of(R"(
+input x f32[6, 16]
+weight w f32[16, 16]
+weight s f32[16]
+weight b f32[16]
+p = matmul(x, w)
+h = layer_norm(add(p, x), s, b; epsilon=0.00001)
+output add(softmax(mul(h, x); axis=-1), h)
+)");
+  const RuntimeTarget target(library(), {});
+  EXPECT_TRUE(target.fuses());
+  const KernelPlan plan = value_of(target.plan(graph));
+  EXPECT_TRUE(plan.fused);
+  const Executor executor = value_of(Executor::create(graph, library(), {}));
+  std::vector<std::string> run;
+  for (const LoweredStep& step : executor.lowered().steps) run.push_back(step.kernel->key);
+  EXPECT_EQ(keys_of(plan), run);
+  EXPECT_EQ(run.size(), 2U);
+  const RuntimeTarget counts(library(), {.counting = true, .cancelled = {}});
+  EXPECT_FALSE(counts.fuses());
+  EXPECT_EQ(value_of(counts.plan(graph)).launches.size(), 6U);
+}
+
 /// Two products with a softmax between them are one step where the device has attention, which reads rows: the layouts
 /// of kernels by themselves, in which a product reads the transposed matrix, are dearer then. Who has the recorded
 /// costs chooses alike.

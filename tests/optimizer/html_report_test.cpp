@@ -319,9 +319,7 @@ void expect_run(const std::string& text, bool whole) {
       EXPECT_FALSE(launch.implementation.empty()) << launch.op;
       EXPECT_NE(launch.layouts.find(" -> "), std::string::npos) << launch.layouts;
     }
-    // Three operators are one kernel, unless chosen layouts part them.
-    EXPECT_TRUE(!whole || choose || run.memory.size() + 2 == run.launches.size());
-    EXPECT_TRUE(!whole || run.memory.size() <= run.launches.size());
+    EXPECT_TRUE(!whole || run.memory.size() == run.launches.size());
     EXPECT_GT(*std::max_element(run.memory.begin(), run.memory.end()), 0);
   }
   const RunProfile planned = value_of(profile_run(graph, target, measured, *model, {}));
