@@ -275,7 +275,8 @@ Expected<KernelPlan> RuntimeTarget::open_plan(const Graph& graph) const {
 }
 
 bool RuntimeTarget::fuses() const {
-  return state_->library->backend() != nullptr || (state_->library->set() == KernelSet::cpu && !state_->options.counting);
+  return state_->library->backend() != nullptr ||
+         (state_->library->set() == KernelSet::cpu && !state_->options.counting);
 }
 
 Status RuntimeTarget::fuse(const Graph& graph, KernelPlan& plan) const {
