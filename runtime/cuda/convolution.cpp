@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "runtime/access.h"
 #include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/device_kernel.h"
 #include "runtime/cuda/division.h"
@@ -210,6 +211,7 @@ class Convolution final : public DeviceKernel {
     graph.w = w.type.shape;
     graph.y = y.type.shape;
     graph.channels_last = layout_ == Layout::channels_last;
+    if (y.within) graph.y_strides = access_of(y).strides;
     graph.before = {pads[0], pads[1]};
     graph.after = {pads[2], pads[3]};
     graph.strides = request_.attributes.integers("strides");
@@ -243,9 +245,10 @@ class Convolution final : public DeviceKernel {
       if (!placed.reorder) return internal_error("a kernel with too many axes");
     }
     if (division.has_rest()) {
-      placed.epilogue = epilogue_step({y.type, layout_, false}, 1, division.bias_left ? input(2) : Slot{},
-                                      division.residual_left ? input(3) : Slot{},
-                                      division.residual_left ? request_.inputs[3].layout : layout_, division.act_left);
+      placed.epilogue =
+          epilogue_step({y.type, y.within ? y.layout : layout_, false, y.within}, 1,
+                        division.bias_left ? input(2) : Slot{}, division.residual_left ? input(3) : Slot{},
+                        division.residual_left ? request_.inputs[3].layout : layout_, division.act_left);
       if (!placed.epilogue) return internal_error("an image with too many axes");
     }
     if (context_->can_run && division.zero_bias) {
@@ -279,7 +282,8 @@ class Convolution final : public DeviceKernel {
       inputs.push_back(one.data());
       memory.push_back(std::move(one));
     }
-    TASO_ASSIGN(const DeviceMemory y, DeviceMemory::create(static_cast<std::size_t>(request_.outputs[0].type.bytes())));
+    TASO_ASSIGN(const DeviceMemory y,
+                DeviceMemory::create(static_cast<std::size_t>(spanned_bytes(request_.outputs[0]))));
     std::int64_t most = 0;
     for (const Candidate& one : candidates) most = std::max(most, placed[one.placed].workspace + one.engine.workspace);
     TASO_ASSIGN(const DeviceMemory space, DeviceMemory::create(static_cast<std::size_t>(most)));
@@ -352,6 +356,18 @@ KernelOffer convolution(const std::shared_ptr<Context>& context, const KernelReq
   if (!reason) return decline(reason.error().message);
   if (!reason->empty()) return decline(*reason);
   return {std::move(kernel), ""};
+}
+
+bool plans_convolution(const std::shared_ptr<Context>& context, const KernelRequest& request) {
+  if (context->can_run && !context->enter()) return false;
+  const std::string key = tuning_key(request);
+  {
+    const std::scoped_lock lock(context->mutex);
+    if (const auto known = context->convolutions.find(key); known != context->convolutions.end()) return known->second;
+  }
+  const bool is_offered = convolution(context, request).kernel != nullptr;
+  const std::scoped_lock lock(context->mutex);
+  return context->convolutions[key] = is_offered;
 }
 
 }  // namespace taso::cuda

@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "runtime/access.h"
 #include "runtime/cuda/device_kernel.h"
 #include "runtime/cuda/launch.h"
 #include "runtime/cuda/products.h"
@@ -77,7 +78,8 @@ class Product final : public DeviceKernel {
     if (!planned.plan) return planned.reason;
     plan_ = std::move(*planned.plan);
     if (plan_.batch > std::numeric_limits<std::int32_t>::max()) return std::string("too many matrices");
-    const Operand& y = product->outputs[0];
+    Operand y = product->outputs[0];
+    y.within = request_.outputs[0].within;  // a pass of ours is only where nothing moves behind the product
     const bool biased = inputs == 3;
     columns_ = y.type.shape.back();
     if (biased && request_.inputs[plan_.bias].type.shape != Shape{columns_})
@@ -246,7 +248,8 @@ class Product final : public DeviceKernel {
     TASO_ASSIGN(const DeviceMemory a, random_operand(element, request_.inputs[plan_.a].type.elements(), 1, stream));
     TASO_ASSIGN(const DeviceMemory b, random_operand(element, request_.inputs[plan_.b].type.elements(), 2, stream));
     TASO_ASSIGN(const DeviceMemory bias, random_operand(element, columns_, 3, stream));
-    TASO_ASSIGN(const DeviceMemory y, DeviceMemory::create(static_cast<std::size_t>(request_.outputs[0].type.bytes())));
+    TASO_ASSIGN(const DeviceMemory y,
+                DeviceMemory::create(static_cast<std::size_t>(spanned_bytes(request_.outputs[0]))));
     TASO_ASSIGN(const DeviceMemory space, DeviceMemory::create(most_workspace));
     return context_->tune(usable.size(), [&](std::size_t i, cudaStream_t on) {
       return run(usable[i].algo, usable[i].workspaceSize, a.data(), b.data(), bias.data(), y.data(), space.data(), on);

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "runtime/access.h"
 #include "runtime/strides.h"
 
 namespace taso::cuda {
@@ -16,7 +17,7 @@ PlannedProgram no_program(std::string reason) { return {std::nullopt, std::move(
 PlannedProgram one_step(std::string name, Step step) { return {Program{std::move(name), {std::move(step)}}, ""}; }
 PlannedProgram too_many_axes() { return no_program("more than " + std::to_string(max_axes) + " axes"); }
 
-Strides strides_of(const Operand& operand) { return taso::strides_of(operand.type.shape, operand.layout); }
+Strides strides_of(const Operand& operand) { return access_of(operand).strides; }
 
 std::size_t position_of(std::int64_t axis, std::size_t rank) {
   return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis);
@@ -213,6 +214,7 @@ PlannedProgram padded(const KernelRequest& request, const std::vector<std::int64
 PlannedProgram regrouped(const KernelRequest& request) {
   const Operand& y = request.outputs[0];
   const Operand& x = request.inputs[0];
+  if (y.within) return no_program("zeros within a wider tensor");
   const std::int64_t groups = request.attributes.integer("groups"), factor = request.attributes.integer("factor");
   const std::int64_t outputs = x.type.shape[0] / (groups * factor), inputs = x.type.shape[1];
   const Strides to = strides_of(y), from = strides_of(x);

@@ -25,7 +25,7 @@ int check_program(const Example& example, const cuda::Program& program, unsigned
   EXPECT_EQ(none, ~0ULL);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     EXPECT_TRUE(outputs[i].is_clean_around()) << example.request.key();
-    EXPECT_LE(example.error(i, outputs[i].data()), tolerance_of(example.request.outputs[i].type.element))
+    EXPECT_LE(example.error(i, outputs[i].elements().data()), tolerance_of(example.request.outputs[i].type.element))
         << example.request.key();
   }
   return runner.tiled;
@@ -48,6 +48,26 @@ TEST_P(OwnKernels, ComputeWhatIsDefined) {
     ++made;
   }
   EXPECT_EQ(made, 60) << "too few requests fit";
+}
+
+TEST_P(OwnKernels, WriteWithinWiderTensors) {
+  RequestMaker maker(12);
+  Random random(13, "wholes");
+  int made = 0;
+  for (int attempt = 0; attempt < 400 && made < 30; ++attempt) {
+    auto request = maker.make(GetParam(), attempt % 2 == 0 ? ElementType::f32 : ElementType::f16);
+    if (!request) continue;
+    draw_wholes(*request, random);
+    const cuda::PlannedProgram planned = cuda::plan_program(*request);
+    if (GetParam() == "regroup") {
+      EXPECT_EQ(planned.reason, "zeros within a wider tensor");
+      return;
+    }
+    ASSERT_TRUE(planned.program) << request->key() << ": " << planned.reason;
+    check_program(Example(*request, static_cast<std::uint64_t>(attempt)), *planned.program);
+    ++made;
+  }
+  EXPECT_EQ(made, 30) << "too few requests fit";
 }
 
 INSTANTIATE_TEST_SUITE_P(Cuda, OwnKernels, ::testing::ValuesIn(RequestMaker::operators()),
@@ -81,10 +101,12 @@ TEST(Programs, MoveAnyType) {
 TEST(FusedPrograms, ComputeTheirParts) {
   int rows = 0, made = 0;
   FusedMaker maker(21);
+  Random random(23, "wholes");
   for (int attempt = 0; attempt < 900 && made < 400; ++attempt) {
     const ElementType element = std::vector<ElementType>{ElementType::f32, ElementType::f32, ElementType::f16,
                                                          ElementType::bf16}[static_cast<std::size_t>(maker.below(4))];
-    const KernelRequest request = maker.chain(element, attempt % 2 == 0);
+    KernelRequest request = maker.chain(element, attempt % 2 == 0);
+    if (attempt % 5 == 0) draw_wholes(request, random);
     const cuda::PlannedProgram planned = cuda::plan_program(request);
     if (!planned.program) continue;
     ASSERT_EQ(planned.program->steps.size(), 1U);
@@ -98,10 +120,12 @@ TEST(FusedPrograms, ComputeTheirParts) {
 
 TEST(FusedPrograms, CopyOnceWhatIsMovedOften) {
   FusedMaker maker(22);
+  Random random(24, "wholes");
   int made = 0;
   for (int attempt = 0; attempt < 400 && made < 200; ++attempt) {
     const ElementType element = attempt % 3 == 0 ? ElementType::f32 : ElementType::f16;
-    const KernelRequest request = maker.copies(element);
+    KernelRequest request = maker.copies(element);
+    if (attempt % 5 == 0) draw_wholes(request, random);
     const cuda::PlannedProgram planned = cuda::plan_program(request);
     if (!planned.program) continue;
     ASSERT_EQ(planned.program->steps.size(), 1U);
