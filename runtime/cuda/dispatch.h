@@ -271,6 +271,35 @@ void run(const PoolingStep& step, const Buffers& buffers, Runner& runner) {
 }
 
 template <class Runner>
+void run(const DepthwiseStep& step, const Buffers& buffers, Runner& runner) {
+  with_float(step.element, [&]<class T>(T*) {
+    const Depthwise<float>& shape = step.shape;
+    Depthwise<T> kernel{};
+    kernel.x = source<T>(step.x, buffers);
+    kernel.w = source<T>(step.w, buffers);
+    kernel.bias = source<T>(step.bias, buffers);
+    kernel.residual = source<T>(step.residual, buffers);
+    kernel.y = target<T>(step.y, buffers);
+    kernel.walk = shape.walk;
+    kernel.height = shape.height;
+    kernel.width = shape.width;
+    kernel.row_stride = shape.row_stride;
+    kernel.column_stride = shape.column_stride;
+    for (int i = 0; i < 2; ++i) {
+      kernel.kernel[i] = shape.kernel[i];
+      kernel.strides[i] = shape.strides[i];
+      kernel.pads[i] = shape.pads[i];
+      kernel.dilations[i] = shape.dilations[i];
+    }
+    kernel.channel_of_w = shape.channel_of_w;
+    kernel.row_of_w = shape.row_of_w;
+    kernel.column_of_w = shape.column_of_w;
+    kernel.function = shape.function;
+    runner.each(kernel, shape.walk.elements);
+  });
+}
+
+template <class Runner>
 void run(const BatchNormStep& step, const Buffers& buffers, Runner& runner) {
   with_float(step.element, [&]<class T>(T*) {
     runner.each(BatchNorm<T>{source<T>(input(0), buffers), source<T>(input(1), buffers), source<T>(input(2), buffers),
@@ -296,6 +325,18 @@ void run(const ReductionStep& step, const Buffers& buffers, Runner& runner) {
     runner.team(
         Reduction<T>{source<T>(input(0), buffers), target<T>(output(0), buffers), step.kept, step.reduced, step.kind},
         step.kept.elements, step.team);
+  });
+}
+
+template <class Runner>
+void run(const ThinProductStep& step, const Buffers& buffers, Runner& runner) {
+  with_float(step.element, [&]<class T>(T*) {
+    const ThinProduct<float>& shape = step.shape;
+    runner.team(ThinProduct<T>{source<T>(step.wide, buffers), source<T>(step.thin, buffers),
+                               source<T>(step.bias, buffers), target<T>(step.y, buffers), shape.depth, shape.thin_count,
+                               shape.wide_step, shape.wide_depth, shape.thin_step, shape.thin_depth, shape.y_wide,
+                               shape.y_thin, shape.bias_wide, shape.bias_thin, shape.function},
+                step.wide_count, step.team);
   });
 }
 

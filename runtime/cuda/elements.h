@@ -335,6 +335,43 @@ struct Pooling {
   }
 };
 
+/// A convolution of every channel with a window of its own, with bias, residual and activation. The walk goes over the
+/// output: y, the channel's begin in x, output row, output column, channel, residual.
+template <class T>
+struct Depthwise {
+  const T* x;
+  const T* w;
+  const T* bias;
+  const T* residual;
+  T* y;
+  Walk<6> walk;
+  std::int64_t height, width, row_stride, column_stride;  ///< Of x.
+  std::int64_t kernel[2], strides[2], pads[2], dilations[2];
+  std::int64_t channel_of_w, row_of_w, column_of_w;  ///< Strides.
+  Function function;
+
+  TASO_BOTH void operator()(std::int64_t i) const {
+    std::int64_t at[6];
+    walk.at(i, at);
+    const std::int64_t top = at[2] * strides[0] - pads[0], left = at[3] * strides[1] - pads[1];
+    const T* window = w + at[4] * channel_of_w;
+    float total = 0;
+    for (std::int64_t u = 0; u < kernel[0]; ++u) {
+      const std::int64_t row = top + u * dilations[0];
+      if (row < 0 || row >= height) continue;
+      for (std::int64_t v = 0; v < kernel[1]; ++v) {
+        const std::int64_t column = left + v * dilations[1];
+        if (column < 0 || column >= width) continue;
+        total +=
+            widen(x[at[1] + row * row_stride + column * column_stride]) * widen(window[u * row_of_w + v * column_of_w]);
+      }
+    }
+    if (bias != nullptr) total += widen(bias[at[4]]);
+    if (residual != nullptr) total += widen(residual[at[5]]);
+    y[at[0]] = narrow<T>(evaluate(function, total, 0.0F, 0.0F));
+  }
+};
+
 /// (x - mean) / sqrt(variance + epsilon) * scale + bias per channel: y, x, channel.
 template <class T>
 struct BatchNorm {
@@ -402,6 +439,40 @@ struct Reduction {
     total = kind == ReductionKind::maximum ? team.maximum(total) : team.sum(total);
     if (kind == ReductionKind::mean) total /= static_cast<float>(reduced.elements);
     if (team.leads()) y[at[0]] = narrow<T>(total);
+  }
+};
+
+constexpr int most_thin = 4;  ///< Rows or columns of a thin product's shorter side.
+
+/// A matrix product of which one side has at most most_thin rows or columns, with bias and activation: a team for each
+/// element of the other, wide, side, which it reads once.
+template <class T>
+struct ThinProduct {
+  const T* wide;
+  const T* thin;
+  const T* bias;
+  T* y;
+  std::int64_t depth, thin_count;
+  // Strides: along the wide side, the thin one and the depth.
+  std::int64_t wide_step, wide_depth, thin_step, thin_depth;
+  std::int64_t y_wide, y_thin, bias_wide, bias_thin;
+  Function function;
+
+  template <class Team>
+  TASO_BOTH void operator()(Team& team, std::int64_t row) const {
+    float totals[most_thin] = {};
+    for (std::int64_t i = team.begin(); i < depth; i += team.step()) {
+      const float factor = widen(wide[row * wide_step + i * wide_depth]);
+      for (int k = 0; k < most_thin; ++k)
+        if (k < thin_count) totals[k] += factor * widen(thin[k * thin_step + i * thin_depth]);
+    }
+    for (int k = 0; k < most_thin; ++k) {
+      if (k >= thin_count) break;
+      float total = team.sum(totals[k]);
+      if (!team.leads()) continue;
+      if (bias != nullptr) total += widen(bias[row * bias_wide + k * bias_thin]);
+      y[row * y_wide + k * y_thin] = narrow<T>(evaluate(function, total, 0.0F, 0.0F));
+    }
   }
 };
 

@@ -498,6 +498,90 @@ PaddingStep padding_step(const Operand& image, const std::vector<std::int64_t>& 
   return step;
 }
 
+std::optional<DepthwiseStep> depthwise_step(const KernelRequest& request, Function act) {
+  const Operand &x = request.inputs[0], &w = request.inputs[1], &y = request.outputs[0];
+  const std::size_t inputs = request.inputs.size();
+  if (x.type.shape.size() != 4 || w.type.shape.size() != 4 || w.type.shape[1] != 1 ||
+      x.type.shape[1] != w.type.shape[0])
+    return std::nullopt;
+  for (const std::vector<Operand>* operands : {&request.inputs, &request.outputs})
+    for (const Operand& operand : *operands)
+      if (block_of(operand.layout) != 0) return std::nullopt;
+  const Strides from = strides_of(x), of_w = strides_of(w), to = strides_of(y);
+  const auto walk = walk_of<6>(y.type.shape, {to,
+                                              {from[0], from[1], 0, 0},
+                                              coordinate(4, 2),
+                                              coordinate(4, 3),
+                                              coordinate(4, 1),
+                                              inputs > 3 ? strides_of(request.inputs[3]) : Strides(4, 0)});
+  if (!walk) return std::nullopt;
+  DepthwiseStep step{y.type.element, input(0), input(1), {}, {}, output(0), {}};
+  if (inputs > 2) step.bias = input(2);
+  if (inputs > 3) step.residual = input(3);
+  Depthwise<float>& shape = step.shape;
+  shape.walk = *walk;
+  shape.height = x.type.shape[2];
+  shape.width = x.type.shape[3];
+  shape.row_stride = from[2];
+  shape.column_stride = from[3];
+  for (std::size_t i = 0; i < 2; ++i) {
+    shape.kernel[i] = w.type.shape[2 + i];
+    shape.strides[i] = request.attributes.integers("strides")[i];
+    shape.pads[i] = request.attributes.integers("pads")[i];
+    shape.dilations[i] = request.attributes.integers("dilations")[i];
+  }
+  shape.channel_of_w = of_w[0];
+  shape.row_of_w = of_w[2];
+  shape.column_of_w = of_w[3];
+  shape.function = act;
+  return step;
+}
+
+std::optional<ThinProductStep> thin_product_step(const ProductPlan& plan, ElementType element, bool biased,
+                                                 Function act) {
+  constexpr std::int64_t long_depth = 1024;
+  if (plan.batch != 1 || plan.offsets.size() != 1) return std::nullopt;
+  // The result is first times second: rows of the one, columns of the other.
+  const bool thin_second = plan.result.columns <= most_thin;
+  if (!thin_second && plan.result.rows > most_thin) return std::nullopt;
+  struct Side {
+    std::int64_t step, depth;
+  };
+  const Side rows = plan.first.transposed ? Side{plan.first.leading, 1} : Side{1, plan.first.leading};
+  const Side columns = plan.second.transposed ? Side{1, plan.second.leading} : Side{plan.second.leading, 1};
+  const std::size_t of_first = plan.swapped ? plan.b : plan.a, of_second = plan.swapped ? plan.a : plan.b;
+  const auto width = static_cast<std::int64_t>(size_of(element));
+  const ProductPlan::Offsets& begin = plan.offsets[0];
+  const Slot first = input(of_first, (plan.swapped ? begin.b : begin.a) * width);
+  const Slot second = input(of_second, (plan.swapped ? begin.a : begin.b) * width);
+  ThinProductStep step;
+  step.element = element;
+  step.wide = thin_second ? first : second;
+  step.thin = thin_second ? second : first;
+  if (biased) step.bias = input(plan.bias);
+  step.y = output(0, begin.y * width);
+  step.wide_count = thin_second ? plan.result.rows : plan.result.columns;
+  const Side &wide = thin_second ? rows : columns, &thin = thin_second ? columns : rows;
+  ThinProduct<float>& shape = step.shape;
+  shape.depth = plan.first.transposed ? plan.first.rows : plan.first.columns;
+  shape.thin_count = thin_second ? plan.result.columns : plan.result.rows;
+  shape.wide_step = wide.step;
+  shape.wide_depth = wide.depth;
+  shape.thin_step = thin.step;
+  shape.thin_depth = thin.depth;
+  shape.y_wide = thin_second ? 1 : plan.result.leading;
+  shape.y_thin = thin_second ? plan.result.leading : 1;
+  // The bias goes along the columns of y, which are the rows of the library's result where it is swapped.
+  const bool along_wide = plan.swapped == thin_second;
+  shape.bias_wide = along_wide ? 1 : 0;
+  shape.bias_thin = along_wide ? 0 : 1;
+  shape.function = act;
+  step.team = wide.depth != 1 && wide.step == 1 ? TeamShape::columns
+              : shape.depth > long_depth        ? TeamShape::block
+                                                : TeamShape::warp;
+  return step;
+}
+
 std::optional<EpilogueStep> epilogue_step(const Operand& y, std::size_t bias_axis, Slot bias, Slot residual,
                                           Layout residual_layout, Function act) {
   const std::size_t rank = y.type.shape.size();

@@ -195,6 +195,7 @@ TEST(CudaPlanner, ConvolutionsWithinWiderTensorsHavePlans) {
           const KernelOffer offer = planner(math)->create(request, registry());
           ASSERT_NE(offer.kernel, nullptr) << one.name << ": " << request.key() << ": " << offer.reason;
           EXPECT_EQ(offer.kernel->implementation().rfind("cudnn engine ", 0), 0U) << offer.kernel->implementation();
+          EXPECT_EQ(offer.kernel->launches(), 1U) << offer.kernel->implementation();
         }
     }
 }

@@ -466,6 +466,51 @@ TEST(Products, ReadAndWriteWhereOthersMoveWhatTheyDo) {
   EXPECT_EQ(made, 300) << "too many are declined";
 }
 
+TEST(Products, OfAThinMatrixAreOurOwn) {
+  RequestMaker maker(6);
+  Random random(7, "wholes");
+  int made = 0, biased = 0;
+  for (int attempt = 0; attempt < 3000 && made < 300; ++attempt) {
+    const ElementType element = attempt % 3 == 0 ? ElementType::f16 : ElementType::f32;
+    auto request = maker.product(attempt % 2 == 0 ? "matmul" : "matmul_bias_act", element);
+    if (!request) continue;
+    if (attempt % 5 == 0) draw_wholes(*request, random);
+    const cuda::PlannedProduct planned = cuda::plan_product(*request);
+    if (!planned.plan) continue;
+    const bool has_bias = request->inputs.size() > 2;
+    const auto act =
+        request->op == "matmul" ? cuda::Function::identity : *cuda::function_named(request->attributes.symbol("act"));
+    const auto step = cuda::thin_product_step(*planned.plan, element, has_bias, act);
+    if (!step) continue;
+    ++made;
+    biased += has_bias ? 1 : 0;
+    check_program(Example(*request, static_cast<std::uint64_t>(attempt)), {"", {*step}});
+  }
+  EXPECT_EQ(made, 300) << "too few are thin";
+  EXPECT_GT(biased, 60);
+}
+
+TEST(Convolutions, OfEveryChannelAreOurOwn) {
+  RequestMaker maker(8);
+  Random random(9, "wholes");
+  int made = 0;
+  for (int attempt = 0; attempt < 20000 && made < 120; ++attempt) {
+    const ElementType element = attempt % 3 == 0 ? ElementType::bf16 : ElementType::f32;
+    const char* op = attempt % 3 == 0 ? "conv2d" : attempt % 3 == 1 ? "conv2d_bias_act" : "conv2d_bias_add_act";
+    auto request = maker.convolution(op, element);
+    if (!request) continue;
+    if (attempt % 5 == 0) draw_wholes(*request, random);
+    const AttributeValue* act = request->attributes.find("act");
+    const auto function =
+        act == nullptr ? cuda::Function::identity : *cuda::function_named(request->attributes.symbol("act"));
+    const auto step = cuda::depthwise_step(*request, function);
+    if (!step) continue;
+    ++made;
+    check_program(Example(*request, static_cast<std::uint64_t>(attempt)), {"", {*step}});
+  }
+  EXPECT_EQ(made, 120) << "too few have channels of their own";
+}
+
 TEST(Products, SayWhyTheyDecline) {
   const auto matrix = [](Shape shape, Layout layout) {
     return Operand{{ElementType::f32, std::move(shape)}, layout, false};
