@@ -174,6 +174,27 @@ struct Epilogue {
   }
 };
 
+/// The same for a pack of neighbours along the innermost axis of all tensors: the walk counts packs.
+template <class T>
+struct PackedEpilogue {
+  Epilogue<T> of;
+  TASO_BOTH void operator()(std::int64_t i) const {
+    constexpr int size = Pack<T>::size;
+    std::int64_t at[3];
+    of.walk.at(i, at);
+    Pack<T> y = load_pack(of.y + at[0] * size), bias{}, residual{};
+    if (of.bias != nullptr) bias = load_pack(of.bias + at[1] * size);
+    if (of.residual != nullptr) residual = load_pack(of.residual + at[2] * size);
+    for (int k = 0; k < size; ++k) {
+      float value = widen(y.values[k]);
+      if (of.bias != nullptr) value += widen(bias.values[k]);
+      if (of.residual != nullptr) value += widen(residual.values[k]);
+      y.values[k] = narrow<T>(evaluate(of.function, value, 0.0F, 0.0F));
+    }
+    store_pack(of.y + at[0] * size, y);
+  }
+};
+
 /// A box of elements of equal size from one tensor to another: to, from.
 template <class T>
 struct StridedCopy {
@@ -335,6 +356,42 @@ struct Pooling {
   }
 };
 
+/// The same for a pack of neighbouring channels: the walk counts packs in y and in x.
+template <class T>
+struct PackedPooling {
+  Pooling<T> of;
+
+  TASO_BOTH void operator()(std::int64_t i) const {
+    constexpr int size = Pack<T>::size;
+    std::int64_t at[4];
+    of.walk.at(i, at);
+    const std::int64_t top = at[2] * of.strides[0] - of.pads[0], left = at[3] * of.strides[1] - of.pads[1];
+    const bool is_maximum = of.kind == PoolKind::maximum;
+    float totals[size];
+    for (float& total : totals) total = is_maximum ? -INFINITY : 0.0F;
+    std::int64_t cells = 0;
+    for (std::int64_t u = 0; u < of.kernel[0]; ++u) {
+      const std::int64_t row = top + u * of.dilations[0];
+      if (row < 0 || row >= of.height) continue;
+      for (std::int64_t v = 0; v < of.kernel[1]; ++v) {
+        const std::int64_t column = left + v * of.dilations[1];
+        if (column < 0 || column >= of.width) continue;
+        const Pack<T> x = load_pack(of.x + at[1] * size + row * of.row_stride + column * of.column_stride);
+        for (int k = 0; k < size; ++k)
+          totals[k] = is_maximum ? fmaxf(totals[k], widen(x.values[k])) : totals[k] + widen(x.values[k]);
+        ++cells;
+      }
+    }
+    Pack<T> y;
+    for (int k = 0; k < size; ++k) {
+      if (of.kind == PoolKind::average_include) totals[k] /= static_cast<float>(of.kernel[0] * of.kernel[1]);
+      if (of.kind == PoolKind::average_exclude) totals[k] /= static_cast<float>(cells);
+      y.values[k] = narrow<T>(totals[k]);
+    }
+    store_pack(of.y + at[0] * size, y);
+  }
+};
+
 /// A convolution of every channel with a window of its own, with bias, residual and activation. The walk goes over the
 /// output: y, the channel's begin in x, output row, output column, channel, residual.
 template <class T>
@@ -369,6 +426,41 @@ struct Depthwise {
     if (bias != nullptr) total += widen(bias[at[4]]);
     if (residual != nullptr) total += widen(residual[at[5]]);
     y[at[0]] = narrow<T>(evaluate(function, total, 0.0F, 0.0F));
+  }
+};
+
+/// The same for a pack of neighbouring channels: the walk counts packs in y, x and the residual, and of channels.
+template <class T>
+struct PackedDepthwise {
+  Depthwise<T> of;
+
+  TASO_BOTH void operator()(std::int64_t i) const {
+    constexpr int size = Pack<T>::size;
+    std::int64_t at[6];
+    of.walk.at(i, at);
+    const std::int64_t top = at[2] * of.strides[0] - of.pads[0], left = at[3] * of.strides[1] - of.pads[1];
+    const T* windows = of.w + at[4] * size * of.channel_of_w;
+    float totals[size] = {};
+    for (std::int64_t u = 0; u < of.kernel[0]; ++u) {
+      const std::int64_t row = top + u * of.dilations[0];
+      if (row < 0 || row >= of.height) continue;
+      for (std::int64_t v = 0; v < of.kernel[1]; ++v) {
+        const std::int64_t column = left + v * of.dilations[1];
+        if (column < 0 || column >= of.width) continue;
+        const Pack<T> x = load_pack(of.x + at[1] * size + row * of.row_stride + column * of.column_stride);
+        const T* factors = windows + u * of.row_of_w + v * of.column_of_w;
+        for (int k = 0; k < size; ++k) totals[k] += widen(x.values[k]) * widen(factors[k * of.channel_of_w]);
+      }
+    }
+    Pack<T> y, bias{}, residual{};
+    if (of.bias != nullptr) bias = load_pack(of.bias + at[4] * size);
+    if (of.residual != nullptr) residual = load_pack(of.residual + at[5] * size);
+    for (int k = 0; k < size; ++k) {
+      if (of.bias != nullptr) totals[k] += widen(bias.values[k]);
+      if (of.residual != nullptr) totals[k] += widen(residual.values[k]);
+      y.values[k] = narrow<T>(evaluate(of.function, totals[k], 0.0F, 0.0F));
+    }
+    store_pack(of.y + at[0] * size, y);
   }
 };
 

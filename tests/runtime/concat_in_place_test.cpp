@@ -101,9 +101,13 @@ output tanh(b)
 /// On one stream and on several, where the test device refuses steps that share memory and may run at the same time.
 TEST(ConcatInPlace, ComputesTheSameOnADevice) {
   const Graph graph = graph_of(module_text);
-  const KernelLibrary device(registry(), value_of(load_test_backend({MathMode::tf32, 0, ""}, "fusing")));
-  for (const ElementType storage : {ElementType::f32, ElementType::f16, ElementType::bf16})
-    for (const std::size_t streams : {1, 4}) {
+  // The device that fuses makes the two concatenations one.
+  for (const auto& [name, expected_within] : {std::pair("host", 7U), {"fusing", 6U}}) {
+    const KernelLibrary device(registry(), value_of(load_test_backend({MathMode::tf32, 0, ""}, name)));
+    for (const auto& [storage, streams] : {std::pair(ElementType::f32, std::size_t{1}),
+                                           {ElementType::f32, 4},
+                                           {ElementType::f16, 4},
+                                           {ElementType::bf16, 4}}) {
       ExecutorOptions options;
       options.float_storage = storage;
       options.streams = streams;
@@ -114,7 +118,7 @@ TEST(ConcatInPlace, ComputesTheSameOnADevice) {
         EXPECT_NE(step.kernel->request.op, "concat");
         for (const Operand& output : step.kernel->request.outputs) within += output.within ? 1 : 0;
       }
-      EXPECT_EQ(within, 7U);
+      EXPECT_EQ(within, expected_within) << name;
       for (std::uint64_t run = 0; run < 4; ++run) {
         const std::vector<HostTensor> inputs = inputs_for(graph, run);
         expect_near(value_of(executor.run(inputs)), reference_outputs(graph, inputs),
@@ -122,6 +126,7 @@ TEST(ConcatInPlace, ComputesTheSameOnADevice) {
         if (HasFatalFailure()) return;
       }
     }
+  }
 }
 
 TEST(ConcatInPlace, RequestsSayWhereTheirResultsLie) {

@@ -151,6 +151,14 @@ TEST(Fallback, WhenKernelsArePriced) {
   const Measurement fused = value_of(timer.measure(lowered.steps[0].kernel->request));
   EXPECT_THAT(fused.implementation, ::testing::MatchesRegex("test: [^,]*, then test: [^,]*, then test: [^,]*"));
   EXPECT_GT(fused_for(value_of(lower(graph, registry())), device).steps.size(), 1U);
+  // A piece of a concatenation is then made by itself, and copied.
+  KernelRequest product =
+      value_of(lower(graph_of("input x f32[4, 8]\nweight w f32[8, 4]\noutput matmul(x, w)\n"), registry()))
+          .steps[0]
+          .kernel->request;
+  product.outputs[0].within = {1, 12};
+  EXPECT_THAT(value_of(timer.measure(product)).implementation,
+              ::testing::MatchesRegex("test: [^,]*, then test: [^,]*"));
 }
 
 /// Where a kernel may have sent other ranks something, nothing is run again.

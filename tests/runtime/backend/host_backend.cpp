@@ -9,7 +9,7 @@
 // replays run them in any order that the waits allow, another one each time. Built with TASO_TEST_FAULT it is
 // taso_faulty.so, whose additions are wrong in their last element: what checks kernels finds it. Built with
 // TASO_TEST_FUSES it is taso_fusing.so: it fuses what the CUDA backend does, and runs the programs that this one would
-// launch, in loops; it also fuses up to three operators of any kind, and writes results within wider tensors. With
+// launch, in loops; it also fuses up to three operators of any kind. With
 // TASO_TEST_FAILS besides it is taso_failing.so: fused kernels, and products by the engine that is offered first, fail
 // when they run.
 #include <algorithm>
@@ -500,7 +500,9 @@ class HostBackend final : public Backend {
     if (!kernel) return {nullptr, kernel.error().message};
     body->kernel = std::move(*kernel);
     const int rejections = rejections_of(request);
-    if (rejections > 0 && request.fused) return {nullptr, "it failed when it ran"};
+    const bool is_within =
+        std::any_of(request.outputs.begin(), request.outputs.end(), [](const Operand& one) { return !!one.within; });
+    if (rejections > 0 && (request.fused || is_within)) return {nullptr, "it failed when it ran"};
     body->fails = is_failing && rejections == 0 && (request.fused || is_product(request.op));
     std::string engine;
     if (choices_ && is_product(request.op)) {
@@ -511,8 +513,6 @@ class HostBackend final : public Backend {
 #if defined(TASO_TEST_FUSES)
     if (request.fused && cuda::product_in(request) == nullptr && !cuda::has_two_products(request))
       body->program = cuda::plan_fused(request).program;
-    const bool is_within =
-        std::any_of(request.outputs.begin(), request.outputs.end(), [](const Operand& one) { return !!one.within; });
     if (is_within && !request.fused && !is_product(request.op)) body->program = cuda::plan_program(request).program;
 #endif
     return {std::make_unique<HostKernel>(std::move(body), queue_, engine), ""};
@@ -525,6 +525,9 @@ class HostBackend final : public Backend {
   void use_choices(std::shared_ptr<EngineChoices> choices) override { choices_ = std::move(choices); }
   std::size_t cache_bytes() const override { return std::size_t{1} << 20; }
 
+  bool writes_within(const KernelRequest& request) const override {
+    return rejections_of(request) == 0 && !is_declined(request);
+  }
 #if defined(TASO_TEST_FUSES)
   bool fuses(const KernelRequest& request) const override {
     if (rejections_of(request) > 0) return false;
@@ -538,9 +541,6 @@ class HostBackend final : public Backend {
     const std::vector<FusedPart>& parts = request.fused->parts;
     return cuda::plan_fused(request).program.has_value() ||
            (parts.size() <= 3 && std::none_of(parts.begin(), parts.end(), rounds));
-  }
-  bool writes_within(const KernelRequest& request) const override {
-    return rejections_of(request) == 0 && !is_declined(request);
   }
 #endif
 
