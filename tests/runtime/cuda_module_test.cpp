@@ -264,6 +264,15 @@ TEST(CudaPlanner, TakesTheEngineThatWasChosen) {
             "cudnn engine 0 and own epilogue (best of 8, 1 failed)");
   EXPECT_EQ(implementation("pad, conv; engine 0; knobs; best of 8", grouped),
             "cudnn engine 0 after own pad and own epilogue (best of 8)");
+  // Our own kernel for channels by themselves, with all that is to be computed; others have none.
+  const auto depthwise = std::find_if(convolutions().begin(), convolutions().end(),
+                                      [](const ConvolutionCase& one) { return one.w[1] == 1 && one.w[0] == one.x[1]; });
+  ASSERT_NE(depthwise, convolutions().end());
+  const char* const own = "own depthwise; engine -1; knobs; best of 9";
+  EXPECT_EQ(implementation(
+                own, convolution_request(*depthwise, ElementType::f16, Layout::channels_last, true, true, "sigmoid")),
+            "own depthwise (best of 9)");
+  EXPECT_EQ(implementation(own, grouped), first);
   // What no version of us or of cuDNN means any more is as if it were not there.
   for (const char* unknown : {"conv+gelu; engine 0; knobs; best of 8", "conv; engine 1000000; knobs; best of 8",
                               "conv; engine 0; knobs 1000=1; best of 8", "conv; engine 0; knobs", "engine 0"})
