@@ -87,7 +87,7 @@ class CudaBackend final : public Backend {
   bool writes_within(const KernelRequest& request) const override {
     if (is_given_up(request)) return false;
     if (is_convolution(request)) return plans_convolution(context_, request);
-    if (product_in(request) != nullptr) return plan_product(request).plan.has_value();
+    if (product_in(request) != nullptr) return is_as_good_within(request);
     if (has_two_products(request)) return plans_attention(*context_, request);
     return plan_program(request).program.has_value();
   }

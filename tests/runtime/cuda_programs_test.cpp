@@ -527,6 +527,23 @@ TEST(Products, ReadAndWriteWhereOthersMoveWhatTheyDo) {
   EXPECT_EQ(made, 300) << "too many are declined";
 }
 
+TEST(Products, WithinWiderTensorsWhereThatIsNoMoreLaunches) {
+  const auto within = [](Shape a, Shape y, Within place, Layout layout = Layout::row_major) {
+    const auto rows = [](Shape shape) {
+      return Operand{{ElementType::f32, std::move(shape)}, Layout::row_major, false};
+    };
+    KernelRequest request{"matmul", {}, {rows(std::move(a)), rows({5, 6})}, {rows(std::move(y))}, 1};
+    request.outputs[0].layout = layout;
+    request.outputs[0].within = place;
+    return cuda::is_as_good_within(request);
+  };
+  EXPECT_TRUE(within({4, 5}, {4, 6}, {1, 12}));
+  EXPECT_TRUE(within({3, 4, 5}, {3, 4, 6}, {2, 12}));
+  EXPECT_TRUE(within({3, 4, 5}, {3, 4, 6}, {1, 8})) << "a batch in place of more rows";
+  EXPECT_TRUE(within({2, 3, 4, 5}, {2, 3, 4, 6}, {1, 5}));
+  EXPECT_FALSE(within({2, 3, 4, 5}, {2, 3, 4, 6}, {1, 5}, Layout::channels_last)) << "no matrices";
+}
+
 TEST(Products, OfAThinMatrixAreOurOwn) {
   RequestMaker maker(6);
   Random random(7, "wholes");
