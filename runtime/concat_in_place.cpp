@@ -97,8 +97,8 @@ class ConcatPlacement {
     Target target{concat.result, 0, {axis, result.type.shape[axis]}};
     if (is_outermost(result.type.shape, result.layout, axis)) target.within = {};
     if (tensor.source == Source::kernel) return target;
-    // A piece of another concatenation itself, which was placed before.
-    if (tensor.source != Source::piece) return std::nullopt;
+    // A piece of another concatenation itself, whose place only that one's readers know.
+    if (tensor.source != Source::piece || reads_[concat.result] != 0) return std::nullopt;
     const Within& within = lowered_.steps[concat.step].kernel->request.outputs[0].within;
     if (within && within.axis != axis) return std::nullopt;
     target.whole = tensor.index;
@@ -183,6 +183,7 @@ class ConcatPlacement {
 
   void make_piece(TensorIndex tensor, const Target& target, std::int64_t offset) {
     LoweredTensor& piece = lowered_.tensors[tensor];
+    reads_[tensor] = 0;  // the concatenation's, which is gone
     piece.source = Source::piece;
     piece.index = target.whole;
     piece.offset = offset;
@@ -257,7 +258,8 @@ class ConcatPlacement {
   LoweredGraph& lowered_;
   const std::function<bool(const KernelRequest&)>& writes_;
   const std::function<bool(const KernelRequest&)>& is_ours_;
-  std::vector<int> reads_;  ///< Of each tensor, as it is or through views.
+  std::vector<int>
+      reads_;  ///< Of each tensor, as it is or through views; of pieces by others than the whole's readers.
 };
 
 }  // namespace

@@ -78,6 +78,20 @@ TEST(ConcatInPlace, OfConcatenationsInConcatenations) {
                                  "concat", "relu at 128 of 48", "reorder"}));
 }
 
+/// A piece, by the lowering, of one along the outermost axis.
+const std::string outermost = R"(
+input x f32[4, 4]
+c = concat(tanh(x), relu(x); axis=-1)
+output concat(c, concat(relu(x), exp(x); axis=-1); axis=-2)
+)";
+
+TEST(ConcatInPlace, OfConcatenationsThatAreViews) {
+  EXPECT_EQ(placed(outermost), (Names{"tanh at 0 of 8", "relu at 16 of 8", "relu at 128 of 8", "exp at 144 of 8"}));
+  // What others read as well has to be there by itself.
+  EXPECT_EQ(placed(outermost + "output sqrt(c)\n"),
+            (Names{"tanh", "relu", "concat at 0", "relu at 128 of 8", "exp at 144 of 8", "sqrt"}));
+}
+
 /// Branches whose results are written in place, one of them through a concatenation of its own, and what is copied.
 const std::string module_text = R"(
 input x f32[2, 8, 7, 7]
@@ -126,6 +140,16 @@ TEST(ConcatInPlace, ComputesTheSameOnADevice) {
         if (HasFatalFailure()) return;
       }
     }
+  }
+}
+
+TEST(ConcatInPlace, LeavesWhatOthersReadWhereItIs) {
+  const KernelLibrary device(registry(), value_of(load_test_backend({}, "host")));
+  for (const std::string& text : {outermost, outermost + "output abs(c)\n"}) {
+    const Graph graph = graph_of(text);
+    Executor executor = value_of(Executor::create(graph, device));
+    const std::vector<HostTensor> inputs = inputs_for(graph, 1);
+    expect_near(value_of(executor.run(inputs)), reference_outputs(graph, inputs), 1e-5, text);
   }
 }
 
