@@ -2,8 +2,10 @@
 #include "runtime/concat_in_place.h"
 
 #include <algorithm>
+#include <array>
 
 #include "runtime/access.h"
+#include "support/random.h"
 #include "tests/runtime/backend.h"
 #include "tests/runtime/fixtures.h"
 
@@ -151,6 +153,64 @@ TEST(ConcatInPlace, LeavesWhatOthersReadWhereItIs) {
     const std::vector<HostTensor> inputs = inputs_for(graph, 1);
     expect_near(value_of(executor.run(inputs)), reference_outputs(graph, inputs), 1e-5, text);
   }
+}
+
+/// A graph of functions of elements and concatenations along any axis, some of whose values are outputs.
+std::string random_concatenations(Random& random) {
+  struct Made {
+    std::string name;
+    Shape shape;
+  };
+  std::vector<Made> values = {{"x", {1 + static_cast<std::int64_t>(random.below(2)), 4, 2, 4}}};
+  std::string text = "input x " + to_string(TensorType(ElementType::f32, values[0].shape)) + "\n", outputs;
+  for (int i = 0; i < 14; ++i) {
+    const Made& first = values[random.below(values.size())];
+    Made next{"v" + std::to_string(i), first.shape};
+    if (random.below(2) == 0) {
+      text += next.name + " = " + std::array{"relu", "tanh", "abs"}[random.below(3)] + "(" + first.name + ")\n";
+    } else {
+      const std::size_t axis = random.below(4);
+      text += next.name + " = concat(" + first.name;
+      for (std::uint64_t more = 1 + random.below(3); more > 0; --more) {
+        const Made& other = values[random.below(values.size())];
+        Shape fits = other.shape;
+        fits[axis] = first.shape[axis];
+        if (fits != first.shape || next.shape[axis] + other.shape[axis] > 24) continue;
+        text += ", " + other.name;
+        next.shape[axis] += other.shape[axis];
+      }
+      if (next.shape == first.shape) text += ", " + first.name, next.shape[axis] *= 2;
+      text += "; axis=" + std::to_string(static_cast<int>(axis) - 4) + ")\n";
+    }
+    if (random.below(4) == 0) outputs += "output " + next.name + "\n";
+    values.push_back(std::move(next));
+  }
+  return text + outputs + "output abs(" + values.back().name + ")\n";
+}
+
+TEST(ConcatInPlace, OfRandomConcatenations) {
+  const KernelLibrary device(registry(), value_of(load_test_backend({}, "host")));
+  std::size_t within = 0, copies = 0;
+  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+    Random random(seed, "concatenations");
+    const std::string text = random_concatenations(random);
+    const Graph graph = graph_of(text);
+    ExecutorOptions options;
+    options.streams = 1 + seed % 4;
+    Executor executor = value_of(Executor::create(graph, device, options));
+    for (const LoweredStep& step : executor.lowered().steps) {
+      copies += step.kernel->request.fused ? 1 : 0;
+      for (const Operand& output : step.kernel->request.outputs) within += output.within ? 1 : 0;
+    }
+    for (std::uint64_t run = 0; run < 3; ++run) {
+      const std::vector<HostTensor> inputs = inputs_for(graph, seed + run);
+      expect_near(value_of(executor.run(inputs)), reference_outputs(graph, inputs), 1e-5,
+                  "seed " + std::to_string(seed) + "\n" + text);
+      if (HasFatalFailure()) return;
+    }
+  }
+  EXPECT_GT(within, 300U);
+  EXPECT_GT(copies, 60U);
 }
 
 TEST(ConcatInPlace, RequestsSayWhereTheirResultsLie) {
