@@ -53,7 +53,35 @@ std::optional<Access> reshaped(const Access& access, const Shape& shape) {
 }  // namespace
 
 Access access_of(const Operand& operand) {
-  return {operand.type.shape, strides_of(operand.type.shape, operand.layout), 0};
+  Shape whole = operand.type.shape;
+  if (operand.within) whole[operand.within.axis] = operand.within.extent;
+  return {operand.type.shape, strides_of(whole, operand.layout), 0};
+}
+
+ByteRuns runs_of(const Operand& operand) {
+  const auto bytes = static_cast<std::size_t>(operand.type.bytes());
+  if (!operand.within || bytes == 0) return {bytes, bytes, 1};
+  const std::size_t axis = operand.within.axis;
+  const std::size_t step = static_cast<std::size_t>(access_of(operand).strides[axis]) * size_of(operand.type.element);
+  const std::size_t run = step * static_cast<std::size_t>(operand.type.shape[axis]);
+  return {run, step * static_cast<std::size_t>(operand.within.extent), bytes / run};
+}
+
+std::int64_t spanned_bytes(const Operand& operand) {
+  const ByteRuns runs = runs_of(operand);
+  return static_cast<std::int64_t>((runs.count - 1) * runs.distance + runs.bytes);
+}
+
+void gather_runs(const Operand& operand, const std::byte* place, std::byte* one_run) {
+  const ByteRuns runs = runs_of(operand);
+  for (std::size_t i = 0; i < runs.count; ++i)
+    std::copy_n(place + i * runs.distance, runs.bytes, one_run + i * runs.bytes);
+}
+
+void scatter_runs(const Operand& operand, const std::byte* one_run, std::byte* place) {
+  const ByteRuns runs = runs_of(operand);
+  for (std::size_t i = 0; i < runs.count; ++i)
+    std::copy_n(one_run + i * runs.bytes, runs.bytes, place + i * runs.distance);
 }
 
 bool only_moves(const KernelRequest& request) {

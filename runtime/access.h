@@ -2,6 +2,7 @@
 /// to be read by whoever computes with them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -18,8 +19,22 @@ struct Access {
   std::int64_t offset = 0;
 };
 
-/// Of a tensor in memory of its own. Not for blocks of channels.
+/// Of an operand from where it begins. Not for blocks of channels.
 [[nodiscard]] Access access_of(const Operand& operand);
+/// The bytes from the first element of an operand to the end of its last: more than its own where it is within a wider
+/// tensor.
+[[nodiscard]] std::int64_t spanned_bytes(const Operand& operand);
+
+/// Where the bytes of an operand lie from its begin: one run, or several at equal distances within a wider tensor.
+struct ByteRuns {
+  std::size_t bytes = 0;     ///< Of each.
+  std::size_t distance = 0;  ///< From the begin of one to that of the next.
+  std::size_t count = 1;
+};
+[[nodiscard]] ByteRuns runs_of(const Operand& operand);
+/// Copies the elements of an operand out of their place to where they are one run, or back.
+void gather_runs(const Operand& operand, const std::byte* place, std::byte* one_run);
+void scatter_runs(const Operand& operand, const std::byte* one_run, std::byte* place);
 
 /// Whether an operator moves elements in such a way that its results are accesses to its input, where strides allow:
 /// reshape, transpose, split, slice, broadcast, a layout conversion.

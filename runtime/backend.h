@@ -50,6 +50,10 @@ struct BackendOptions {
   bool all_engines = false;
 };
 
+/// What an output within a wider tensor begins at a multiple of, in bytes: what libraries want of tensors, and the
+/// width of a device's widest loads.
+inline constexpr std::int64_t piece_alignment = 16;
+
 /// Launches that can be repeated at little cost (a CUDA graph).
 class Recording {
  public:
@@ -112,6 +116,13 @@ class Backend {
   /// Whether there is a kernel for a request of fused_op that is worth having: one launch for what would be several, at
   /// no loss. Asked often: where engines have to be compared for the answer, the choice is kept as that of create().
   [[nodiscard]] virtual bool fuses(const KernelRequest& request) const {
+    (void)request;
+    return false;
+  }
+
+  /// Whether there is a kernel for a request with outputs within wider tensors (Operand::within) that begin at
+  /// multiples of piece_alignment; where elements only move, anywhere. Asked often, as fuses() is.
+  [[nodiscard]] virtual bool writes_within(const KernelRequest& request) const {
     (void)request;
     return false;
   }
@@ -199,7 +210,7 @@ class DeviceBuffer {
 /// The function that a module exports under the name `taso_open_backend`: a new backend, or null and one line in
 /// *error. `abi` is backend_abi of the caller; a module built for another one declines.
 using OpenBackend = Backend* (*)(int abi, const BackendOptions& options, std::string* error);
-inline constexpr int backend_abi = 6;
+inline constexpr int backend_abi = 7;
 
 /// Loads `taso_<name>.so` from the folder that the options name, else from beside the program (`../lib/taso` and the
 /// program's own folder), and opens its backend. device_unavailable with the loader's or the library's own words

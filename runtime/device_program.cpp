@@ -165,7 +165,7 @@ Status DeviceProgram::run_alone(Step& step) {
   Status done = step.step.on_device ? launch(step) : run_on_host(step);
   if (done) done = backend_->synchronize();
   if (!done && step.step.on_device && done.error().code == ErrorCode::device_unavailable)
-    failed_ = static_cast<std::size_t>(&step - steps_.data());
+    failures_.push_back({static_cast<std::size_t>(&step - steps_.data()), done.error()});
   return done;
 }
 
@@ -174,14 +174,30 @@ void DeviceProgram::note_run() const {
     if (step.step.on_device) step.step.kernel->note_run();
 }
 
-Status DeviceProgram::run() {
+Status DeviceProgram::run_each(bool seeks_failures) {
+  Status first;
+  for (Step& step : steps_) {
+    const std::size_t known = failures_.size();
+    const Status done = run_alone(step);
+    if (done) continue;
+    if (first) first = done;
+    // After the first failure steps work on what was not computed: only what the device cannot execute counts. A device
+    // on which nothing runs any more says so whenever it is waited for.
+    const bool goes_on = !failures_.empty() && (failures_.size() == known || backend_->synchronize());
+    if (!seeks_failures || !goes_on) return first;
+  }
+  return first;
+}
+
+Status DeviceProgram::run(bool seeks_failures) {
   if (recorded_) {
     TASO_RETURN_IF_ERROR(replay());
     TASO_RETURN_IF_ERROR(backend_->synchronize());
     note_run();
     return {};
   }
-  for (Step& step : steps_) TASO_RETURN_IF_ERROR(run_alone(step));
+  failures_.clear();
+  TASO_RETURN_IF_ERROR(run_each(seeks_failures));
   note_run();
   for (Part& part : parts_) {
     if (!on_device(part)) continue;
@@ -192,6 +208,7 @@ Status DeviceProgram::run() {
 }
 
 Status DeviceProgram::run_timed(std::vector<StepTime>& times) {
+  failures_.clear();
   for (Step& step : steps_) {
     StepTime& time = times.emplace_back();
     time.start = std::chrono::steady_clock::now();
@@ -329,7 +346,7 @@ class DeviceProgram::StepCopies {
       Copy& copy = copies.copies_.emplace_back();
       for (const DeviceTensor& output : step.step.outputs) {
         TASO_ASSIGN(DeviceBuffer memory,
-                    DeviceBuffer::create(program.backend_, std::max<std::size_t>(bytes_of(output.type), 1)));
+                    DeviceBuffer::create(program.backend_, std::max<std::size_t>(output.spanned_bytes, 1)));
         copy.outputs.push_back(memory.data());
         copy.memory.push_back(std::move(memory));
       }

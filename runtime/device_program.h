@@ -32,6 +32,8 @@ struct DeviceTensor {
   std::size_t offset = 0;  ///< In the arena.
   /// Not null: it is a weight, at this address, of the device or, if a host step reads it, of the host.
   const std::byte* weight = nullptr;
+  /// Of an output: from its first byte to its last, those between that are of other tensors included.
+  std::size_t spanned_bytes = 0;
 };
 
 struct DeviceStep {
@@ -54,8 +56,10 @@ class DeviceProgram {
   [[nodiscard]] Status upload(const HostTensor& tensor, const DeviceTensor& place);
   [[nodiscard]] Status download(const DeviceTensor& place, HostTensor& tensor);
 
-  /// All steps, on what was uploaded last; waits for their end.
-  [[nodiscard]] Status run();
+  /// All steps, on what was uploaded last; waits for their end. With `seeks_failures`, a first run that fails goes on
+  /// after the steps that the device could not execute, for failures() to know all of them: not for programs with steps
+  /// that reach beyond the device.
+  [[nodiscard]] Status run(bool seeks_failures = false);
   /// The same, one step after the other, with the times of each by the host's clock: every step is waited for.
   [[nodiscard]] Status run_timed(std::vector<StepTime>& times);
   /// Seconds on the device of one of `runs` runs, one after the other, without transfer of graph inputs and outputs
@@ -74,9 +78,14 @@ class DeviceProgram {
   /// By how much launches of a device step take longer where each waits for one of another stream. Only after run().
   [[nodiscard]] Expected<double> measure_wait(std::size_t step);
 
-  /// The device step at which run() or run_timed() ended because the device, or a library for it, could not execute
-  /// what it had offered (device_unavailable).
-  [[nodiscard]] std::optional<std::size_t> failed_step() const { return failed_; }
+  /// A device step that the device, or a library for it, could not execute though it had offered to.
+  struct Failure {
+    std::size_t step = 0;
+    Error error;  ///< Of code device_unavailable.
+  };
+  /// Those because of which run() or run_timed() failed, in order. Of a device on which nothing runs any more, the
+  /// first.
+  [[nodiscard]] const std::vector<Failure>& failures() const { return failures_; }
   [[nodiscard]] const DeviceStep& step(std::size_t index) const { return steps_[index].step; }
 
  private:
@@ -112,6 +121,8 @@ class DeviceProgram {
   /// Executes a step and waits for it.
   [[nodiscard]] Status run_alone(Step& step);
   [[nodiscard]] Status replay();
+  /// The steps one after the other, each awaited.
+  [[nodiscard]] Status run_each(bool seeks_failures);
   void note_run() const;
   [[nodiscard]] Expected<std::vector<double>> time_on_device(Step& step, WeightPool& pool, int samples);
   [[nodiscard]] Expected<std::vector<double>> time_on_host(Step& step, int samples);
@@ -128,7 +139,7 @@ class DeviceProgram {
   std::vector<Step> steps_;
   std::vector<Part> parts_;
   bool recorded_ = false;
-  std::optional<std::size_t> failed_;
+  std::vector<Failure> failures_;
 };
 
 }  // namespace taso

@@ -7,7 +7,9 @@
 #include <set>
 
 #include "graph/reals.h"
+#include "runtime/access.h"
 #include "runtime/backend.h"
+#include "runtime/concat_in_place.h"
 #include "runtime/device_program.h"
 #include "runtime/fusion.h"
 #include "runtime/measure.h"
@@ -473,6 +475,8 @@ struct Executor::State {
       }
       for (const TensorIndex tensor : planned.outputs) {
         TASO_ASSIGN(DeviceTensor place, locate(tensor, nullptr, 0, true));
+        const Operand& output = planned.kernel->request.outputs[step.outputs.size()];
+        place.spanned_bytes = static_cast<std::size_t>(spanned_bytes(output));
         step.outputs.push_back(std::move(place));
       }
       device_steps.push_back(std::move(step));
@@ -497,7 +501,8 @@ struct Executor::State {
                        std::vector<StepTime>* times = nullptr) {
     for (std::size_t i = 0; i < tensors.size(); ++i)
       if (input_used[i] != 0) TASO_RETURN_IF_ERROR(program->upload(tensors[i], device_inputs[i]));
-    TASO_RETURN_IF_ERROR(times != nullptr ? program->run_timed(*times) : program->run());
+    const bool can_be_made_anew = origin.has_value();
+    TASO_RETURN_IF_ERROR(times != nullptr ? program->run_timed(*times) : program->run(can_be_made_anew));
     for (std::size_t i = 0; i < results.size(); ++i) {
       TASO_CHECK(results[i].type() == output_types[i], "an output does not fit the graph");
       const std::span<std::byte> target = results[i].bytes();
@@ -519,9 +524,14 @@ LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library, const
     const bool ends_with_its_result = results.size() == 1 && results[0].index + 1 == request.fused->parts.size();
     return (more_kernels == nullptr || ends_with_its_result) && library.fuses(request);
   };
-  return fuse_steps(std::move(lowered), fuses, [&](const KernelRequest& part) {
-    return (more_kernels == nullptr || !more_kernels->knows(part.op)) && library.may_fuse(part);
-  });
+  const auto is_ours = [&](const KernelRequest& one) {
+    return more_kernels == nullptr || !more_kernels->knows(one.op);
+  };
+  lowered = fuse_steps(std::move(lowered), fuses,
+                       [&](const KernelRequest& part) { return is_ours(part) && library.may_fuse(part); });
+  if (!library.backend()) return lowered;
+  const auto writes = [&](const KernelRequest& request) { return library.writes_within(request); };
+  return concat_in_place(std::move(lowered), writes, is_ours);
 }
 
 LoweringOptions lowering_options(const KernelLibrary& library, const ExecutorOptions& options) {
@@ -624,21 +634,28 @@ Status Executor::run_on_device(std::span<const HostTensor> inputs, std::span<Hos
   for (;;) {
     if (times != nullptr) times->clear();
     Status done = state_->run_on_device(inputs, outputs, times);
-    if (done || !build_another(done.error())) return done;
+    if (done || !build_another()) return done;
   }
 }
 
-bool Executor::build_another(const Error& failure) {
-  const std::optional<std::size_t> failed = state_->program->failed_step();
-  if (!failed || !state_->origin) return false;
-  const KernelRequest& request = state_->lowered.steps[*failed].kernel->request;
-  if (!state_->origin->library->backend()->reject(request)) return false;
+bool Executor::build_another() {
+  if (!state_->origin) return false;
+  Backend& backend = *state_->origin->library->backend();
+  bool has_another_way = false;
+  std::vector<std::string> fallbacks;
+  for (const DeviceProgram::Failure& failure : state_->program->failures()) {
+    const KernelRequest& request = state_->lowered.steps[failure.step].kernel->request;
+    if (!backend.reject(request)) continue;
+    has_another_way = true;
+    fallbacks.push_back(name_of(request) + " failed when it ran (" + failure.error.message +
+                        "): it is computed in another way");
+  }
+  if (!has_another_way) return false;
   auto state = std::make_unique<State>();
   // A device that is lost fails here, too: then the first failure is the one to tell.
   if (!state->build(state_->origin->graph, *state_->origin->library, state_->origin->options)) return false;
-  if (const auto& fallbacks = state_->origin->options.fallbacks)
-    fallbacks->push_back(name_of(request) + " failed when it ran (" + failure.message +
-                         "): it is computed in another way");
+  if (const auto& told = state_->origin->options.fallbacks)
+    told->insert(told->end(), fallbacks.begin(), fallbacks.end());
   state_ = std::move(state);
   return true;
 }

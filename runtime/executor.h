@@ -45,8 +45,9 @@ struct ExecutorOptions {
   std::shared_ptr<std::vector<std::string>> fallbacks = nullptr;
 };
 
-/// A lowered graph as executors run it: with its steps fused (runtime/fusion.h) where the library wants that, but for
-/// those whose kernels are of `more_kernels`.
+/// A lowered graph as executors run it: with its steps fused (runtime/fusion.h) where the library wants that, and on a
+/// device concatenations written in place (runtime/concat_in_place.h), but for steps whose kernels are of
+/// `more_kernels`.
 [[nodiscard]] LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library,
                                      const KernelSource* more_kernels = nullptr);
 
@@ -112,8 +113,8 @@ class Executor {
   [[nodiscard]] const std::vector<TensorType>& output_types() const;
 
   /// One execution. Fails (bad_input) if number or types of the inputs are wrong, or an index is out of range.
-  /// Where a device cannot execute a kernel that it has offered, at the first run, what the kernel computes is computed
-  /// in another way, if the device has one (Backend::reject): by another engine, by its operators one by one, or on the
+  /// Where a device cannot execute kernels that it has offered, at the first run, what they compute is computed in
+  /// another way, if the device has one (Backend::reject): by another engine, by its operators one by one, or on the
   /// host. lowered() and what belongs to it are then others. Not so with `more_kernels`, which may have been run.
   [[nodiscard]] Expected<std::vector<HostTensor>> run(std::span<const HostTensor> inputs);
   /// The same into tensors of the right types (no allocation: what is timed).
@@ -154,8 +155,8 @@ class Executor {
   /// A run on a device, in another way where a kernel fails.
   [[nodiscard]] Status run_on_device(std::span<const HostTensor> inputs, std::span<HostTensor> outputs,
                                      std::vector<StepTime>* times = nullptr);
-  /// Builds the executor anew, without the kernel that failed. False if there is no other way.
-  [[nodiscard]] bool build_another(const Error& failure);
+  /// Builds the executor anew, without the kernels that failed. False if there is no other way.
+  [[nodiscard]] bool build_another();
   std::unique_ptr<State> state_;
 };
 

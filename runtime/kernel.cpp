@@ -44,6 +44,8 @@ std::vector<KernelCandidate> KernelLibrary::candidates(const KernelRequest& requ
 }
 
 Expected<std::unique_ptr<Kernel>> KernelLibrary::create(const KernelRequest& request) const {
+  for (const Operand& output : request.outputs)
+    if (output.within) return bad_input("the host writes no result within a wider tensor: " + request.key());
   if (request.fused) {
     KernelOffer together;
     if (set_ == KernelSet::cpu) together = cpu::fused_elements(request, *registry_);
@@ -63,6 +65,10 @@ Expected<std::unique_ptr<Kernel>> KernelLibrary::create(const KernelRequest& req
 bool KernelLibrary::fuses(const KernelRequest& request) const {
   if (backend_) return backend_->fuses(request);
   return set_ == KernelSet::cpu && cpu::fused_elements(request, *registry_).kernel != nullptr;
+}
+
+bool KernelLibrary::writes_within(const KernelRequest& request) const {
+  return backend_ && backend_->writes_within(request);
 }
 
 bool KernelLibrary::may_fuse(const KernelRequest& part) const {

@@ -22,12 +22,23 @@ namespace taso {
 class Backend;           // runtime/backend.h
 class OperatorRegistry;  // operators/registry.h
 
+/// Where a tensor lies whose elements are among those of another, the whole: it is a range of one axis of that.
+struct Within {
+  std::uint32_t axis = 0;
+  std::int64_t extent = 0;  ///< Of the whole along `axis`; 0: the tensor lies by itself.
+  explicit operator bool() const { return extent != 0; }
+  bool operator==(const Within&) const = default;
+};
+
 /// One tensor that a kernel reads or writes.
 struct Operand {
   TensorType type;
   Layout layout = Layout::row_major;
   /// Constant at run time: known when the executor is built, and possibly pre-laid-out by Kernel::pack. Inputs only.
   bool weight = false;
+  /// Outputs of a device's kernels only: the strides are those of the whole, and the pointer is to the first element of
+  /// the range. In the memory between its elements nothing is written.
+  Within within = {};
   bool operator==(const Operand&) const = default;
 };
 
@@ -58,7 +69,8 @@ struct KernelRequest {
   /// Canonical text: the key of cost databases. Equal requests have equal keys, in every process; nothing of the
   /// device is in it. Example:
   ///   max_pool2d; dilations=[1, 1], kernel=[3, 3], ...; f32[1, 64, 56, 56]:nhwc -> f32[1, 64, 28, 28]:nhwc; threads=1
-  /// followed by "; cached=40%" if so much is. A weight's layout is followed by ":weight".
+  /// followed by "; cached=40%" if so much is. A weight's layout is followed by ":weight",
+  /// that of an output within a wider tensor by ":within 256 of axis 1".
   [[nodiscard]] std::string key() const;
 };
 
@@ -183,6 +195,9 @@ class KernelLibrary {
   [[nodiscard]] Expected<std::unique_ptr<Kernel>> create(const KernelRequest& request) const;
   /// Whether what is fused is better computed by one kernel than part by part: Backend::fuses where there is one.
   [[nodiscard]] bool fuses(const KernelRequest& request) const;
+  /// Whether there is a kernel for a request with outputs within wider tensors: Backend::writes_within where there is
+  /// one, else never.
+  [[nodiscard]] bool writes_within(const KernelRequest& request) const;
   /// Whether this can be a part of what is fused: a quick answer, which may be wrongly yes.
   [[nodiscard]] bool may_fuse(const KernelRequest& part) const;
   /// A kernel of the backend, or the reason why it has none; without a backend always the latter.

@@ -11,6 +11,8 @@ void add_operands(std::string& text, const std::vector<Operand>& operands) {
     text += ':';
     text += to_string(operands[i].layout);
     if (operands[i].weight) text += ":weight";
+    if (const Within& within = operands[i].within)
+      text += ":within " + std::to_string(within.extent) + " of axis " + std::to_string(within.axis);
   }
 }
 

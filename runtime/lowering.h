@@ -52,7 +52,8 @@ struct LoweredTensor {
     weight,  ///< The constant or weight-only value `value`, in `layout`.
     kernel,  ///< Written by step `index`.
     view,    ///< Bytes [offset, offset + bytes) of tensor `index`.
-    piece,   ///< A kernel's output that lies at `offset` of the concatenation `index`, which is made of pieces.
+    piece,   ///< A kernel's output that begins at `offset` of the concatenation `index`, which is made of pieces; on a
+             ///< device perhaps with others between its elements (Operand::within).
     pieces,  ///< A tensor that is the whole of its pieces: no kernel writes it as such.
   };
   Source source = Source::kernel;

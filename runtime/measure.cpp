@@ -51,6 +51,32 @@ double clock_overhead_us(clockid_t clock) {
   return least;
 }
 
+/// What a device computes where it has no kernel for a request as a whole: results that lie by themselves and are then
+/// copied to where they lie within wider tensors, or a fused request's operators one by one. Nothing for single ones.
+std::vector<KernelRequest> requests_instead(const KernelRequest& request) {
+  std::vector<KernelRequest> requests = {request};
+  const bool only_copies = request.op == reorder_op;
+  for (std::size_t i = 0; i < request.outputs.size() && !only_copies; ++i) {
+    const Operand& output = request.outputs[i];
+    if (!output.within) continue;
+    requests[0].outputs[i].within = {};
+    KernelRequest& copy = requests.emplace_back();
+    copy.op = reorder_op;
+    copy.inputs = {requests[0].outputs[i]};
+    copy.outputs = {output};
+    copy.threads = request.threads;
+    copy.cached_tenths = request.cached_tenths;
+  }
+  if (requests.size() > 1) return requests;
+  requests.clear();
+  if (!request.fused) return requests;
+  for (const FusedPart& part : request.fused->parts) {
+    requests.push_back(part.request);
+    requests.back().cached_tenths = request.cached_tenths;
+  }
+  return requests;
+}
+
 /// Reads one byte of every cache line, so that the range lies in the caches. The sum keeps the reads alive.
 std::uint64_t touch(const std::byte* bytes, std::size_t size) {
   std::uint64_t sum = 0;
@@ -161,8 +187,10 @@ Expected<Measurement> KernelTimer::measure(const KernelRequest& request) {
     return Error{ErrorCode::device_unavailable,
                  "device '" + backend->name() + "' is only described by its properties: no kernel can be measured",
                  {}};
-  if (library_->create_on_device(request).kernel)
-    return backend->measure(request, library_->registry(), index_bounds(request, library_->registry()), options_);
+  TASO_ASSIGN(const std::optional<Measurement> on_device, measure_on_device(request));
+  if (on_device) return *on_device;
+  if (const std::vector<KernelRequest> instead = requests_instead(request); !instead.empty())
+    return measure_in_sequence(instead);
   TASO_ASSIGN(const double transfers_us, measure_transfers(request));
   KernelRequest on_host = request;
   for (const ElementType narrow : {ElementType::f16, ElementType::bf16})
@@ -172,6 +200,34 @@ Expected<Measurement> KernelTimer::measure(const KernelRequest& request) {
   measurement.minimum_us += transfers_us;
   measurement.implementation = "host: " + measurement.implementation;
   return measurement;
+}
+
+Expected<std::optional<Measurement>> KernelTimer::measure_on_device(const KernelRequest& request) {
+  const std::shared_ptr<Backend>& backend = library_->backend();
+  while (library_->create_on_device(request).kernel) {
+    Expected<Measurement> measured =
+        backend->measure(request, library_->registry(), index_bounds(request, library_->registry()), options_);
+    if (measured) return std::optional<Measurement>(std::move(*measured));
+    // Of a device on which nothing runs any more no kernel is to blame.
+    if (measured.error().code != ErrorCode::device_unavailable || !backend->synchronize() || !backend->reject(request))
+      return measured.error();
+  }
+  return std::optional<Measurement>();
+}
+
+Expected<Measurement> KernelTimer::measure_in_sequence(const std::vector<KernelRequest>& requests) {
+  Measurement sum;
+  sum.steady = true;
+  for (const KernelRequest& request : requests) {
+    TASO_ASSIGN(const Measurement one, measure(request));
+    sum.median_us += one.median_us;
+    sum.minimum_us += one.minimum_us;
+    sum.spread = std::max(sum.spread, one.spread);
+    sum.samples += one.samples;
+    sum.steady = sum.steady && one.steady;
+    sum.implementation += (sum.implementation.empty() ? "" : ", then ") + one.implementation;
+  }
+  return sum;
 }
 
 Expected<double> KernelTimer::measure_transfers(const KernelRequest& request) {

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -81,6 +82,11 @@ class KernelTimer {
 
  private:
   [[nodiscard]] Expected<Measurement> measure_on_host(const KernelRequest& request);
+  /// A kernel of the device, or the next one for the request where that fails when it runs. Nothing where there is none
+  /// left.
+  [[nodiscard]] Expected<std::optional<Measurement>> measure_on_device(const KernelRequest& request);
+  /// What a request comes to that no kernel computes as a whole: kernels one after the other.
+  [[nodiscard]] Expected<Measurement> measure_in_sequence(const std::vector<KernelRequest>& requests);
   /// Microseconds of the transfers round a host step.
   [[nodiscard]] Expected<double> measure_transfers(const KernelRequest& request);
   struct Subject;

@@ -34,6 +34,7 @@
 #include "graph/rewrite.h"
 #include "onnx_io/model.h"
 #include "optimizer/baseline.h"
+#include "runtime/access.h"
 #include "runtime/backend.h"
 #include "runtime/executor.h"
 #include "runtime/kernel.h"
@@ -103,6 +104,7 @@ Expected<double> difference(const KernelRequest& request, const Kernel& kernel, 
   KernelRequest on_host = request;
   for (const ElementType narrow : {ElementType::f16, ElementType::bf16})
     replace_floats(on_host, narrow, ElementType::f32);
+  for (Operand& output : on_host.outputs) output.within = {};
   TASO_ASSIGN(const std::unique_ptr<Kernel> host, library.create(on_host));
   Random random(1, request.key());
   std::vector<AlignedBuffer> host_buffers;
@@ -123,7 +125,7 @@ Expected<double> difference(const KernelRequest& request, const Kernel& kernel, 
     host_buffers.emplace_back(bytes_of(stored(output.type, ElementType::f32)) *
                               (is_narrow(output.type.element) ? 2 : 1));
     host_outputs.push_back(host_buffers.back().data());
-    const std::size_t bytes = bytes_of(output.type);
+    const auto bytes = static_cast<std::size_t>(spanned_bytes(output));
     TASO_ASSIGN(DeviceBuffer buffer, DeviceBuffer::create(backend, std::max<std::size_t>(bytes, 1)));
     const std::vector<std::byte> poison(bytes, std::byte{0xff});
     TASO_RETURN_IF_ERROR(backend->upload(poison, buffer.data()));
@@ -140,7 +142,9 @@ Expected<double> difference(const KernelRequest& request, const Kernel& kernel, 
   for (std::size_t i = 0; i < request.outputs.size(); ++i) {
     const TensorType& type = request.outputs[i].type;
     AlignedBuffer bytes(bytes_of(type));
-    TASO_RETURN_IF_ERROR(backend->download(device_outputs[i], {bytes.data(), bytes.size()}));
+    AlignedBuffer place(static_cast<std::size_t>(spanned_bytes(request.outputs[i])));
+    TASO_RETURN_IF_ERROR(backend->download(device_outputs[i], {place.data(), place.size()}));
+    gather_runs(request.outputs[i], place.data(), bytes.data());
     if (type.element != ElementType::f32 && !is_narrow(type.element)) {
       if (!std::equal(bytes.data(), bytes.data() + bytes.size(), host_outputs[i])) worst = HUGE_VAL;
       continue;

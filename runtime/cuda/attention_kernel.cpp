@@ -2,6 +2,7 @@
 // compared, once for all requests that differ in nothing that matters to them.
 #include <chrono>
 
+#include "runtime/access.h"
 #include "runtime/cuda/attention.h"
 #include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/device_kernel.h"
@@ -143,7 +144,8 @@ class EngineOfAttention {
       inputs.push_back(one.data());
       memory.push_back(std::move(one));
     }
-    TASO_ASSIGN(const DeviceMemory y, DeviceMemory::create(static_cast<std::size_t>(request_.outputs[0].type.bytes())));
+    TASO_ASSIGN(const DeviceMemory y,
+                DeviceMemory::create(static_cast<std::size_t>(spanned_bytes(request_.outputs[0]))));
     std::int64_t most = 0;
     for (const Engine& engine : engines) most = std::max(most, engine.workspace);
     TASO_ASSIGN(const DeviceMemory space, DeviceMemory::create(static_cast<std::size_t>(most)));

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "runtime/access.h"
 #include "runtime/cuda/attention.h"
 #include "runtime/cuda/context.h"
 #include "runtime/cuda/device_kernel.h"
@@ -82,6 +83,13 @@ class CudaBackend final : public Backend {
     if (is_given_up(request)) return false;
     if (has_two_products(request)) return plans_attention(*context_, request);
     return product_in(request) != nullptr ? is_one_product(request) : plan_fused(request).program.has_value();
+  }
+  bool writes_within(const KernelRequest& request) const override {
+    if (is_given_up(request)) return false;
+    if (is_convolution(request)) return plans_convolution(context_, request);
+    if (product_in(request) != nullptr) return is_as_good_within(request);
+    if (has_two_products(request)) return plans_attention(*context_, request);
+    return plan_program(request).program.has_value();
   }
   void use_choices(std::shared_ptr<EngineChoices> choices) override {
     const std::scoped_lock lock(context_->mutex);
@@ -262,7 +270,7 @@ Expected<Measurement> CudaBackend::measure(const KernelRequest& request, const O
   };
   TASO_RETURN_IF_ERROR(add_set());
   for (const Operand& output : request.outputs) {
-    TASO_ASSIGN(DeviceMemory one, DeviceMemory::create(static_cast<std::size_t>(output.type.bytes())));
+    TASO_ASSIGN(DeviceMemory one, DeviceMemory::create(static_cast<std::size_t>(spanned_bytes(output))));
     outputs.push_back(one.data());
     memory.push_back(std::move(one));
   }

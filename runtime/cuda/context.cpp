@@ -14,7 +14,7 @@ namespace taso::cuda {
 namespace {
 
 /// Raised with every change that makes kernels faster or slower: costs measured before it do not count.
-constexpr int kernel_generation = 2;
+constexpr int kernel_generation = 3;
 
 constexpr unsigned long long no_error = ~0ULL;
 constexpr int position_bits = 40;
@@ -285,6 +285,7 @@ Status Context::choose(const std::string& key, const EngineChoice& choice) const
 bool Context::reject(const std::string& key) {
   const std::scoped_lock lock(mutex);
   attention.erase(key);
+  convolutions.erase(key);
   // A failure to keep that is no reason to fail: the engine may be tried, and fail, once more.
   (void)choices->withdraw(choices->find(among_all(key)) ? among_all(key) : key);
   has_rejected_ = true;

@@ -128,6 +128,7 @@ class Context {
   mutable std::mutex mutex;
   cudaStream_t tuning_stream = nullptr;            ///< Guarded by `mutex`.
   std::map<std::string, PlannedEngine> attention;  ///< Guarded by `mutex`. By tuning_key.
+  std::map<std::string, bool> convolutions;        ///< Guarded by `mutex`. By tuning_key: whether there is a kernel.
   std::shared_ptr<EngineChoices> choices;          ///< Guarded by `mutex`. By tuning_key; the kernels find and record.
 
   /// Makes the calling thread use this device: CUDA's current device is a thread's.

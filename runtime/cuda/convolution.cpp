@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "runtime/access.h"
 #include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/device_kernel.h"
 #include "runtime/cuda/division.h"
@@ -20,14 +21,17 @@ cudnnDataType_t type_of(ElementType element) {
   return CUDNN_DATA_FLOAT;
 }
 
+const std::string own_work = "own depthwise";  ///< As the name of a division.
+
 /// A division with its passes, all but the engine. Workspaces count from 0: the engine's is the last.
 struct Placed {
   Division division;
   std::optional<PaddingStep> padding;
   std::optional<CopyStep> reorder;
   std::optional<EpilogueStep> epilogue;
-  DeviceMemory zeros;          ///< The bias, where the division makes it up.
-  std::int64_t workspace = 0;  ///< Of the passes; there begins the engine's.
+  std::optional<DepthwiseStep> depthwise;  ///< All of it by our own kernel, in the place of an engine.
+  DeviceMemory zeros;                      ///< The bias, where the division makes it up.
+  std::int64_t workspace = 0;              ///< Of the passes; there begins the engine's.
 
   std::int64_t reserve(std::int64_t bytes) {
     const std::int64_t offset = workspace;
@@ -50,6 +54,7 @@ class Convolution final : public DeviceKernel {
   }
 
   std::size_t launches() const override {
+    if (placed_.depthwise) return 1;
     return 1 + (placed_.padding ? 1 : 0) + (placed_.reorder ? 1 : 0) + (placed_.epilogue ? 1 : 0);
   }
   std::string packed_format(std::size_t index) const override { return index == 1 ? packed_format_ : ""; }
@@ -80,7 +85,15 @@ class Convolution final : public DeviceKernel {
     TASO_ASSIGN(reason, examine(asked));
     if (!reason.empty()) return reason;
     const std::scoped_lock lock(context_->mutex);
-    const std::vector<Division> divisions = divisions_of(asked);
+    std::vector<Division> divisions = divisions_of(asked);
+    // Within a wider tensor, a pass of ours after the engine, or before it, would cost more than the copy that is
+    // saved.
+    if (request_.outputs[0].within)
+      std::erase_if(divisions, [first = divisions[0]](const Division& one) {
+        return one.has_rest() != first.has_rest() || one.residual_left != first.residual_left ||
+               one.bias_left != first.bias_left || !one.padding.empty();
+      });
+    own_ = depthwise_step(request_, asked.act);
     const std::string key = tuning_key(request_);
     if (const std::optional<std::string> known = context_->chosen(key)) {
       TASO_ASSIGN(const bool taken, take_chosen(*known, divisions));
@@ -98,6 +111,10 @@ class Convolution final : public DeviceKernel {
   Expected<bool> take_chosen(const std::string& text, const std::vector<Division>& divisions) {
     const std::optional<ChosenEngine> chosen = ChosenEngine::parse(text);
     if (!chosen) return false;
+    if (chosen->work == own_work && own_) {
+      take(placed_own(), {}, chosen->description);
+      return true;
+    }
     const auto division = std::find_if(divisions.begin(), divisions.end(),
                                        [&](const Division& one) { return one.name() == chosen->work; });
     if (division == divisions.end()) return false;
@@ -113,7 +130,8 @@ class Convolution final : public DeviceKernel {
   /// The fastest engine of the first round of divisions in which any runs.
   Expected<std::string> find_engine(const std::string& key, const std::vector<Division>& divisions) {
     std::string reason;
-    for (const std::vector<std::size_t>& round : rounds_of(divisions)) {
+    const std::vector<std::vector<std::size_t>> rounds = rounds_of(divisions);
+    for (const std::vector<std::size_t>& round : rounds) {
       std::vector<Placed> placed;
       std::vector<Candidate> candidates;
       int left_out = 0;
@@ -129,6 +147,10 @@ class Convolution final : public DeviceKernel {
         for (Engine& engine : engines.usable) candidates.push_back({placed.size(), std::move(engine)});
         placed.push_back(std::move(one));
       }
+      if (own_ && &round == &rounds.front()) {
+        candidates.push_back({placed.size(), {}});
+        placed.push_back(placed_own());
+      }
       if (candidates.empty()) continue;
       std::string description = "first of " + std::to_string(candidates.size());
       std::size_t fastest = 0;
@@ -143,7 +165,9 @@ class Convolution final : public DeviceKernel {
         description = found->description();
         const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
         const Candidate& chosen = candidates[fastest];
-        const ChosenEngine text{placed[chosen.placed].division.name(), chosen.engine.configuration, description};
+        const Placed& work = placed[chosen.placed];
+        const ChosenEngine text{work.depthwise ? own_work : work.division.name(), chosen.engine.configuration,
+                                description};
         TASO_RETURN_IF_ERROR(context_->choose(key, {text.text(), found->seconds, took.count()}));
       } else if (left_out > 0) {
         description += ", " + std::to_string(left_out) + " left out";
@@ -210,6 +234,7 @@ class Convolution final : public DeviceKernel {
     graph.w = w.type.shape;
     graph.y = y.type.shape;
     graph.channels_last = layout_ == Layout::channels_last;
+    if (y.within) graph.y_strides = access_of(y).strides;
     graph.before = {pads[0], pads[1]};
     graph.after = {pads[2], pads[3]};
     graph.strides = request_.attributes.integers("strides");
@@ -243,9 +268,10 @@ class Convolution final : public DeviceKernel {
       if (!placed.reorder) return internal_error("a kernel with too many axes");
     }
     if (division.has_rest()) {
-      placed.epilogue = epilogue_step({y.type, layout_, false}, 1, division.bias_left ? input(2) : Slot{},
-                                      division.residual_left ? input(3) : Slot{},
-                                      division.residual_left ? request_.inputs[3].layout : layout_, division.act_left);
+      placed.epilogue =
+          epilogue_step({y.type, y.within ? y.layout : layout_, false, y.within}, 1,
+                        division.bias_left ? input(2) : Slot{}, division.residual_left ? input(3) : Slot{},
+                        division.residual_left ? request_.inputs[3].layout : layout_, division.act_left);
       if (!placed.epilogue) return internal_error("an image with too many axes");
     }
     if (context_->can_run && division.zero_bias) {
@@ -258,13 +284,20 @@ class Convolution final : public DeviceKernel {
     return placed;
   }
 
+  [[nodiscard]] Placed placed_own() const {
+    Placed placed;
+    placed.depthwise = own_;
+    return placed;
+  }
+
   void take(Placed placed, Engine engine, const std::string& description) {
     placed_ = std::move(placed);
     engine_ = std::move(engine);
     reserve(static_cast<std::size_t>(placed_.workspace + engine_.workspace));
-    implementation_ = "cudnn engine " + std::to_string(engine_.configuration.index) +
-                      (placed_.padding ? " after own pad" : "") + (placed_.epilogue ? " and own epilogue" : "") + " (" +
-                      description + ")";
+    implementation_ = placed_.depthwise ? own_work + " (" + description + ")"
+                                        : "cudnn engine " + std::to_string(engine_.configuration.index) +
+                                              (placed_.padding ? " after own pad" : "") +
+                                              (placed_.epilogue ? " and own epilogue" : "") + " (" + description + ")";
   }
 
   /// The fastest of the candidates, with their passes, on random operands.
@@ -279,7 +312,8 @@ class Convolution final : public DeviceKernel {
       inputs.push_back(one.data());
       memory.push_back(std::move(one));
     }
-    TASO_ASSIGN(const DeviceMemory y, DeviceMemory::create(static_cast<std::size_t>(request_.outputs[0].type.bytes())));
+    TASO_ASSIGN(const DeviceMemory y,
+                DeviceMemory::create(static_cast<std::size_t>(spanned_bytes(request_.outputs[0]))));
     std::int64_t most = 0;
     for (const Candidate& one : candidates) most = std::max(most, placed[one.placed].workspace + one.engine.workspace);
     TASO_ASSIGN(const DeviceMemory space, DeviceMemory::create(static_cast<std::size_t>(most)));
@@ -298,6 +332,7 @@ class Convolution final : public DeviceKernel {
   template <class InTurn>
   Status queue(const Placed& placed, const Engine& engine, const Buffers& buffers, cudaStream_t stream,
                const InTurn& in_turn) const {
+    if (placed.depthwise) return launch(*placed.depthwise, buffers, stream);
     const Division& division = placed.division;
     const std::byte* x = buffers.inputs[0];
     const std::byte* w = buffers.inputs[1];
@@ -340,6 +375,7 @@ class Convolution final : public DeviceKernel {
   Layout layout_ = Layout::row_major;  ///< In which the engines work; the images' bytes are that.
   std::string packed_format_;
   bool reorders_weight_ = false;
+  std::optional<DepthwiseStep> own_;  ///< Where there is one.
   Placed placed_;
   Engine engine_;
 };
@@ -352,6 +388,18 @@ KernelOffer convolution(const std::shared_ptr<Context>& context, const KernelReq
   if (!reason) return decline(reason.error().message);
   if (!reason->empty()) return decline(*reason);
   return {std::move(kernel), ""};
+}
+
+bool plans_convolution(const std::shared_ptr<Context>& context, const KernelRequest& request) {
+  if (context->can_run && !context->enter()) return false;
+  const std::string key = tuning_key(request);
+  {
+    const std::scoped_lock lock(context->mutex);
+    if (const auto known = context->convolutions.find(key); known != context->convolutions.end()) return known->second;
+  }
+  const bool is_offered = convolution(context, request).kernel != nullptr;
+  const std::scoped_lock lock(context->mutex);
+  return context->convolutions[key] = is_offered;
 }
 
 }  // namespace taso::cuda

@@ -151,7 +151,10 @@ class ConvolutionBuilder final : public OperationGraph {
   }
   /// What the next operation writes: y if it is the last, else a tensor in float that only the graph knows.
   Expected<std::size_t> result() {
-    if (remaining_-- == 0) return operand(graph_.y, ConvolutionOperand::y);
+    if (remaining_-- == 0) {
+      const auto strides = graph_.y_strides.empty() ? strides_of(graph_.y, graph_.channels_last) : graph_.y_strides;
+      return tensor(graph_.y, strides, graph_.type, static_cast<std::int64_t>(ConvolutionOperand::y));
+    }
     return intermediate(graph_.y, strides_of(graph_.y, graph_.channels_last), CUDNN_DATA_FLOAT);
   }
   Expected<std::size_t> applied(cudnnPointwiseMode_t mode, std::size_t value, const std::size_t* other) {

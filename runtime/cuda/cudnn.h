@@ -71,6 +71,8 @@ struct ConvolutionGraph {
   bool channels_last = false;         ///< Of all three.
   std::vector<std::int64_t> before, after, strides, dilations;  ///< Pads and steps: rows, columns.
   bool bias = false, residual = false, relu = false;
+  /// Of y, in elements, where it lies within a wider tensor; empty: as `channels_last` says.
+  std::vector<std::int64_t> y_strides;
 };
 
 /// Numbers of the graph's tensors.

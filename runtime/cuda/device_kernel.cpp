@@ -47,8 +47,10 @@ DeviceKernel::DeviceKernel(std::shared_ptr<Context> context, const KernelRequest
       outputs_(request.outputs.size()) {
   for (std::size_t i = 0; i < inputs_.size(); ++i)
     inputs_[i].bytes = static_cast<std::size_t>(request.inputs[i].type.bytes());
-  for (std::size_t i = 0; i < outputs_.size(); ++i)
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
     outputs_[i].bytes = static_cast<std::size_t>(request.outputs[i].type.bytes());
+    outputs_[i].is_within = static_cast<bool>(request.outputs[i].within);
+  }
 }
 
 std::int64_t DeviceKernel::reserve(std::size_t bytes) {
@@ -97,6 +99,7 @@ Status DeviceKernel::queue_aligned(const Buffers& buffers, cudaStream_t stream) 
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (is_aligned(outputs[i])) continue;
+    if (outputs_[i].is_within) return internal_error("a result within a wider tensor that does not begin where it may");
     TASO_ASSIGN(outputs[i], stage(outputs_[i]));
   }
   Buffers staged = buffers;

@@ -35,6 +35,7 @@ class DeviceKernel : public Kernel {
  private:
   struct Stage {
     std::size_t bytes = 0;
+    bool is_within = false;       ///< A wider tensor: an output that is not copied.
     mutable DeviceMemory memory;  ///< Allocated when first needed.
   };
   [[nodiscard]] Status queue_aligned(const Buffers& buffers, cudaStream_t stream) const;
@@ -51,6 +52,8 @@ class DeviceKernel : public Kernel {
 [[nodiscard]] KernelOffer own_kernel(const std::shared_ptr<Context>& context, const KernelRequest& request);
 /// Any of conv2d, conv2d_bias_act and conv2d_bias_add_act, by cuDNN.
 [[nodiscard]] KernelOffer convolution(const std::shared_ptr<Context>& context, const KernelRequest& request);
+/// Whether it would be offered; found out once.
+[[nodiscard]] bool plans_convolution(const std::shared_ptr<Context>& context, const KernelRequest& request);
 /// matmul and matmul_bias_act, by cuBLASLt.
 [[nodiscard]] KernelOffer product(const std::shared_ptr<Context>& context, const KernelRequest& request);
 

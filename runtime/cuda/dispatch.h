@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <type_traits>
 
 #include "runtime/cuda/elements.h"
@@ -107,15 +108,6 @@ void run(const BinaryStep& step, const Buffers& buffers, Runner& runner) {
   });
 }
 
-template <class Runner>
-void run(const EpilogueStep& step, const Buffers& buffers, Runner& runner) {
-  with_float(step.element, [&]<class T>(T*) {
-    runner.each(Epilogue<T>{source<T>(step.bias, buffers), source<T>(step.residual, buffers),
-                            target<T>(step.y, buffers), step.walk, step.function},
-                step.walk.elements);
-  });
-}
-
 /// A walk whose elements are `factor` neighbours along the innermost axis, in the tensors that vary along it.
 template <int K>
 [[nodiscard]] Walk<K> enlarged_by(Walk<K> walk, std::int64_t factor) {
@@ -127,6 +119,39 @@ template <int K>
       if (walk.strides[k][last] == 1) walk.strides[k][axis] /= factor;
   walk.finish();
   return walk;
+}
+
+/// A tensor that is read or written by packs: its number in the walk, and where it begins (null: it is not there).
+struct Packed {
+  int number = 0;
+  const void* begin = nullptr;
+};
+
+/// Lets a walk count packs of `size` neighbours along its innermost axis, if the tensors lie so that there are any.
+template <int K>
+[[nodiscard]] bool as_packs(Walk<K>& walk, std::int64_t size, std::initializer_list<Packed> tensors) {
+  if (walk.rank == 0 || walk.extents[walk.rank - 1] % size != 0) return false;
+  const int last = walk.rank - 1;
+  for (const Packed& tensor : tensors) {
+    if (tensor.begin == nullptr) continue;
+    if (walk.strides[tensor.number][last] != 1 || !is_aligned(tensor.begin, 16)) return false;
+    for (int axis = 0; axis < last; ++axis)
+      if (walk.strides[tensor.number][axis] % size != 0) return false;
+  }
+  walk = enlarged_by(walk, size);
+  return true;
+}
+
+template <class Runner>
+void run(const EpilogueStep& step, const Buffers& buffers, Runner& runner) {
+  with_float(step.element, [&]<class T>(T*) {
+    Epilogue<T> kernel{source<T>(step.bias, buffers), source<T>(step.residual, buffers), target<T>(step.y, buffers),
+                       step.walk, step.function};
+    if (as_packs(kernel.walk, Pack<T>::size, {{0, kernel.y}, {1, kernel.bias}, {2, kernel.residual}}))
+      runner.each(PackedEpilogue<T>{kernel}, kernel.walk.elements);
+    else
+      runner.each(kernel, step.walk.elements);
+  });
 }
 
 /// Merges elements of the innermost axis, where it is contiguous on all sides, into larger ones of at most 16 bytes:
@@ -266,7 +291,49 @@ void run(const PoolingStep& step, const Buffers& buffers, Runner& runner) {
       kernel.pads[i] = shape.pads[i];
       kernel.dilations[i] = shape.dilations[i];
     }
-    runner.each(kernel, shape.walk.elements);
+    constexpr std::int64_t size = Pack<T>::size;
+    const bool whole_packs = kernel.row_stride % size == 0 && kernel.column_stride % size == 0;
+    if (whole_packs && as_packs(kernel.walk, size, {{0, kernel.y}, {1, kernel.x}}))
+      runner.each(PackedPooling<T>{kernel}, kernel.walk.elements);
+    else
+      runner.each(kernel, shape.walk.elements);
+  });
+}
+
+template <class Runner>
+void run(const DepthwiseStep& step, const Buffers& buffers, Runner& runner) {
+  with_float(step.element, [&]<class T>(T*) {
+    const Depthwise<float>& shape = step.shape;
+    Depthwise<T> kernel{};
+    kernel.x = source<T>(step.x, buffers);
+    kernel.w = source<T>(step.w, buffers);
+    kernel.bias = source<T>(step.bias, buffers);
+    kernel.residual = source<T>(step.residual, buffers);
+    kernel.y = target<T>(step.y, buffers);
+    kernel.walk = shape.walk;
+    kernel.height = shape.height;
+    kernel.width = shape.width;
+    kernel.row_stride = shape.row_stride;
+    kernel.column_stride = shape.column_stride;
+    for (int i = 0; i < 2; ++i) {
+      kernel.kernel[i] = shape.kernel[i];
+      kernel.strides[i] = shape.strides[i];
+      kernel.pads[i] = shape.pads[i];
+      kernel.dilations[i] = shape.dilations[i];
+    }
+    kernel.channel_of_w = shape.channel_of_w;
+    kernel.row_of_w = shape.row_of_w;
+    kernel.column_of_w = shape.column_of_w;
+    kernel.function = shape.function;
+    constexpr std::int64_t size = Pack<T>::size;
+    const bool whole_packs = kernel.row_stride % size == 0 && kernel.column_stride % size == 0;
+    // The channels have to be along the innermost axis, as packs of the bias or, without one, by their numbers.
+    const bool along_channels = kernel.walk.rank > 0 && kernel.walk.strides[4][kernel.walk.rank - 1] == 1;
+    if (whole_packs && along_channels &&
+        as_packs(kernel.walk, size, {{0, kernel.y}, {1, kernel.x}, {4, kernel.bias}, {5, kernel.residual}}))
+      runner.each(PackedDepthwise<T>{kernel}, kernel.walk.elements);
+    else
+      runner.each(kernel, shape.walk.elements);
   });
 }
 
@@ -296,6 +363,18 @@ void run(const ReductionStep& step, const Buffers& buffers, Runner& runner) {
     runner.team(
         Reduction<T>{source<T>(input(0), buffers), target<T>(output(0), buffers), step.kept, step.reduced, step.kind},
         step.kept.elements, step.team);
+  });
+}
+
+template <class Runner>
+void run(const ThinProductStep& step, const Buffers& buffers, Runner& runner) {
+  with_float(step.element, [&]<class T>(T*) {
+    const ThinProduct<float>& shape = step.shape;
+    runner.team(ThinProduct<T>{source<T>(step.wide, buffers), source<T>(step.thin, buffers),
+                               source<T>(step.bias, buffers), target<T>(step.y, buffers), shape.depth, shape.thin_count,
+                               shape.wide_step, shape.wide_depth, shape.thin_step, shape.thin_depth, shape.y_wide,
+                               shape.y_thin, shape.bias_wide, shape.bias_thin, shape.function},
+                step.wide_count, step.team);
   });
 }
 

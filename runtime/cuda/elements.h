@@ -174,6 +174,27 @@ struct Epilogue {
   }
 };
 
+/// The same for a pack of neighbours along the innermost axis of all tensors: the walk counts packs.
+template <class T>
+struct PackedEpilogue {
+  Epilogue<T> of;
+  TASO_BOTH void operator()(std::int64_t i) const {
+    constexpr int size = Pack<T>::size;
+    std::int64_t at[3];
+    of.walk.at(i, at);
+    Pack<T> y = load_pack(of.y + at[0] * size), bias{}, residual{};
+    if (of.bias != nullptr) bias = load_pack(of.bias + at[1] * size);
+    if (of.residual != nullptr) residual = load_pack(of.residual + at[2] * size);
+    for (int k = 0; k < size; ++k) {
+      float value = widen(y.values[k]);
+      if (of.bias != nullptr) value += widen(bias.values[k]);
+      if (of.residual != nullptr) value += widen(residual.values[k]);
+      y.values[k] = narrow<T>(evaluate(of.function, value, 0.0F, 0.0F));
+    }
+    store_pack(of.y + at[0] * size, y);
+  }
+};
+
 /// A box of elements of equal size from one tensor to another: to, from.
 template <class T>
 struct StridedCopy {
@@ -335,6 +356,114 @@ struct Pooling {
   }
 };
 
+/// The same for a pack of neighbouring channels: the walk counts packs in y and in x.
+template <class T>
+struct PackedPooling {
+  Pooling<T> of;
+
+  TASO_BOTH void operator()(std::int64_t i) const {
+    constexpr int size = Pack<T>::size;
+    std::int64_t at[4];
+    of.walk.at(i, at);
+    const std::int64_t top = at[2] * of.strides[0] - of.pads[0], left = at[3] * of.strides[1] - of.pads[1];
+    const bool is_maximum = of.kind == PoolKind::maximum;
+    float totals[size];
+    for (float& total : totals) total = is_maximum ? -INFINITY : 0.0F;
+    std::int64_t cells = 0;
+    for (std::int64_t u = 0; u < of.kernel[0]; ++u) {
+      const std::int64_t row = top + u * of.dilations[0];
+      if (row < 0 || row >= of.height) continue;
+      for (std::int64_t v = 0; v < of.kernel[1]; ++v) {
+        const std::int64_t column = left + v * of.dilations[1];
+        if (column < 0 || column >= of.width) continue;
+        const Pack<T> x = load_pack(of.x + at[1] * size + row * of.row_stride + column * of.column_stride);
+        for (int k = 0; k < size; ++k)
+          totals[k] = is_maximum ? fmaxf(totals[k], widen(x.values[k])) : totals[k] + widen(x.values[k]);
+        ++cells;
+      }
+    }
+    Pack<T> y;
+    for (int k = 0; k < size; ++k) {
+      if (of.kind == PoolKind::average_include) totals[k] /= static_cast<float>(of.kernel[0] * of.kernel[1]);
+      if (of.kind == PoolKind::average_exclude) totals[k] /= static_cast<float>(cells);
+      y.values[k] = narrow<T>(totals[k]);
+    }
+    store_pack(of.y + at[0] * size, y);
+  }
+};
+
+/// A convolution of every channel with a window of its own, with bias, residual and activation. The walk goes over the
+/// output: y, the channel's begin in x, output row, output column, channel, residual.
+template <class T>
+struct Depthwise {
+  const T* x;
+  const T* w;
+  const T* bias;
+  const T* residual;
+  T* y;
+  Walk<6> walk;
+  std::int64_t height, width, row_stride, column_stride;  ///< Of x.
+  std::int64_t kernel[2], strides[2], pads[2], dilations[2];
+  std::int64_t channel_of_w, row_of_w, column_of_w;  ///< Strides.
+  Function function;
+
+  TASO_BOTH void operator()(std::int64_t i) const {
+    std::int64_t at[6];
+    walk.at(i, at);
+    const std::int64_t top = at[2] * strides[0] - pads[0], left = at[3] * strides[1] - pads[1];
+    const T* window = w + at[4] * channel_of_w;
+    float total = 0;
+    for (std::int64_t u = 0; u < kernel[0]; ++u) {
+      const std::int64_t row = top + u * dilations[0];
+      if (row < 0 || row >= height) continue;
+      for (std::int64_t v = 0; v < kernel[1]; ++v) {
+        const std::int64_t column = left + v * dilations[1];
+        if (column < 0 || column >= width) continue;
+        total +=
+            widen(x[at[1] + row * row_stride + column * column_stride]) * widen(window[u * row_of_w + v * column_of_w]);
+      }
+    }
+    if (bias != nullptr) total += widen(bias[at[4]]);
+    if (residual != nullptr) total += widen(residual[at[5]]);
+    y[at[0]] = narrow<T>(evaluate(function, total, 0.0F, 0.0F));
+  }
+};
+
+/// The same for a pack of neighbouring channels: the walk counts packs in y, x and the residual, and of channels.
+template <class T>
+struct PackedDepthwise {
+  Depthwise<T> of;
+
+  TASO_BOTH void operator()(std::int64_t i) const {
+    constexpr int size = Pack<T>::size;
+    std::int64_t at[6];
+    of.walk.at(i, at);
+    const std::int64_t top = at[2] * of.strides[0] - of.pads[0], left = at[3] * of.strides[1] - of.pads[1];
+    const T* windows = of.w + at[4] * size * of.channel_of_w;
+    float totals[size] = {};
+    for (std::int64_t u = 0; u < of.kernel[0]; ++u) {
+      const std::int64_t row = top + u * of.dilations[0];
+      if (row < 0 || row >= of.height) continue;
+      for (std::int64_t v = 0; v < of.kernel[1]; ++v) {
+        const std::int64_t column = left + v * of.dilations[1];
+        if (column < 0 || column >= of.width) continue;
+        const Pack<T> x = load_pack(of.x + at[1] * size + row * of.row_stride + column * of.column_stride);
+        const T* factors = windows + u * of.row_of_w + v * of.column_of_w;
+        for (int k = 0; k < size; ++k) totals[k] += widen(x.values[k]) * widen(factors[k * of.channel_of_w]);
+      }
+    }
+    Pack<T> y, bias{}, residual{};
+    if (of.bias != nullptr) bias = load_pack(of.bias + at[4] * size);
+    if (of.residual != nullptr) residual = load_pack(of.residual + at[5] * size);
+    for (int k = 0; k < size; ++k) {
+      if (of.bias != nullptr) totals[k] += widen(bias.values[k]);
+      if (of.residual != nullptr) totals[k] += widen(residual.values[k]);
+      y.values[k] = narrow<T>(evaluate(of.function, totals[k], 0.0F, 0.0F));
+    }
+    store_pack(of.y + at[0] * size, y);
+  }
+};
+
 /// (x - mean) / sqrt(variance + epsilon) * scale + bias per channel: y, x, channel.
 template <class T>
 struct BatchNorm {
@@ -402,6 +531,40 @@ struct Reduction {
     total = kind == ReductionKind::maximum ? team.maximum(total) : team.sum(total);
     if (kind == ReductionKind::mean) total /= static_cast<float>(reduced.elements);
     if (team.leads()) y[at[0]] = narrow<T>(total);
+  }
+};
+
+constexpr int most_thin = 4;  ///< Rows or columns of a thin product's shorter side.
+
+/// A matrix product of which one side has at most most_thin rows or columns, with bias and activation: a team for each
+/// element of the other, wide, side, which it reads once.
+template <class T>
+struct ThinProduct {
+  const T* wide;
+  const T* thin;
+  const T* bias;
+  T* y;
+  std::int64_t depth, thin_count;
+  // Strides: along the wide side, the thin one and the depth.
+  std::int64_t wide_step, wide_depth, thin_step, thin_depth;
+  std::int64_t y_wide, y_thin, bias_wide, bias_thin;
+  Function function;
+
+  template <class Team>
+  TASO_BOTH void operator()(Team& team, std::int64_t row) const {
+    float totals[most_thin] = {};
+    for (std::int64_t i = team.begin(); i < depth; i += team.step()) {
+      const float factor = widen(wide[row * wide_step + i * wide_depth]);
+      for (int k = 0; k < most_thin; ++k)
+        if (k < thin_count) totals[k] += factor * widen(thin[k * thin_step + i * thin_depth]);
+    }
+    for (int k = 0; k < most_thin; ++k) {
+      if (k >= thin_count) break;
+      float total = team.sum(totals[k]);
+      if (!team.leads()) continue;
+      if (bias != nullptr) total += widen(bias[row * bias_wide + k * bias_thin]);
+      y[row * y_wide + k * y_thin] = narrow<T>(evaluate(function, total, 0.0F, 0.0F));
+    }
   }
 };
 

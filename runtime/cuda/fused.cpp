@@ -221,7 +221,7 @@ class ChainPlanner {
       store.instruction.to = static_cast<std::uint8_t>(i);
       store.a = value.computed;
       code_.push_back(store);
-      targets_.push_back(strides_of(shape_, request_.outputs[i].layout));
+      targets_.push_back(access_of(request_.outputs[i]).strides);
     }
     return true;
   }

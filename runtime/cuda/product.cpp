@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "runtime/access.h"
 #include "runtime/cuda/device_kernel.h"
 #include "runtime/cuda/launch.h"
 #include "runtime/cuda/products.h"
@@ -56,6 +57,8 @@ Status set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttrib
   return check(cublasLtMatmulPreferenceSetAttribute(preference, name, &value, sizeof(value)), refused);
 }
 
+const std::string own_choice = "own thin product; ";  ///< As an algorithm's text, before the description.
+
 class Product final : public DeviceKernel {
  public:
   Product(std::shared_ptr<Context> context, const KernelRequest& request)
@@ -63,7 +66,10 @@ class Product final : public DeviceKernel {
     align_operands();
   }
 
-  std::size_t launches() const override { return plan_.offsets.size() + (epilogue_ ? 1 : 0); }
+  std::size_t launches() const override {
+    if (takes_own_) return 1;
+    return plan_.offsets.size() + (epilogue_ ? 1 : 0);
+  }
 
   /// Describes the product and takes an algorithm. A reason if there is none.
   Expected<std::string> prepare() {
@@ -77,7 +83,8 @@ class Product final : public DeviceKernel {
     if (!planned.plan) return planned.reason;
     plan_ = std::move(*planned.plan);
     if (plan_.batch > std::numeric_limits<std::int32_t>::max()) return std::string("too many matrices");
-    const Operand& y = product->outputs[0];
+    Operand y = product->outputs[0];
+    y.within = request_.outputs[0].within;  // a pass of ours is only where nothing moves behind the product
     const bool biased = inputs == 3;
     columns_ = y.type.shape.back();
     if (biased && request_.inputs[plan_.bias].type.shape != Shape{columns_})
@@ -94,6 +101,7 @@ class Product final : public DeviceKernel {
           epilogue_step(y, y.type.shape.size() - 1, bias_left ? input(plan_.bias) : Slot{}, Slot{}, y.layout, act_left);
       if (!epilogue_) return "more than " + std::to_string(max_axes) + " axes";
     }
+    own_ = thin_product_step(plan_, request_.outputs[0].type.element, biased, *act);
     TASO_RETURN_IF_ERROR(describe());
     if (!context_->can_run) {
       // The library names its algorithms for the device that is there only.
@@ -202,10 +210,15 @@ class Product final : public DeviceKernel {
       usable.push_back(one);
       most_workspace = std::max(most_workspace, one.workspaceSize);
     }
-    if (usable.empty()) return std::string("cuBLASLt has no algorithm");
+    if (usable.empty() && !own_) return std::string("cuBLASLt has no algorithm");
     const auto start = std::chrono::steady_clock::now();
     TASO_ASSIGN(const FastestCandidate fastest, tuned(usable, most_workspace));
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    if (fastest.index == usable.size()) {
+      TASO_RETURN_IF_ERROR(context_->choose(key, {own_choice + fastest.description(), fastest.seconds, took.count()}));
+      take_own(fastest.description());
+      return std::string();
+    }
     ChosenAlgorithm chosen;
     const cublasLtMatmulHeuristicResult_t& best = usable[fastest.index];
     std::memcpy(chosen.words.data(), &best.algo.data, sizeof(chosen.words));
@@ -217,6 +230,10 @@ class Product final : public DeviceKernel {
 
   /// Takes the algorithm that was chosen before. False if the library does not know it.
   bool take_chosen(const std::string& text) {
+    if (own_ && text.starts_with(own_choice)) {
+      take_own(text.substr(own_choice.size()));
+      return true;
+    }
     const std::optional<ChosenAlgorithm> chosen = parse_algorithm(text);
     if (!chosen) return false;
     cublasLtMatmulHeuristicResult_t checked{};
@@ -231,6 +248,11 @@ class Product final : public DeviceKernel {
     return true;
   }
 
+  void take_own(const std::string& description) {
+    takes_own_ = true;
+    implementation_ = own_choice.substr(0, own_choice.find(';')) + " (" + description + ")";
+  }
+
   void take(const cublasLtMatmulHeuristicResult_t& chosen, const std::string& description) {
     algorithm_ = chosen.algo;
     workspace_size_ = chosen.workspaceSize;
@@ -238,7 +260,8 @@ class Product final : public DeviceKernel {
     implementation_ = std::string("cublasLt") + (epilogue_ ? " and own epilogue" : "") + " (" + description + ")";
   }
 
-  /// The fastest, on random operands. What follows as a pass of our own is the same for all.
+  /// The fastest, on random operands; our own product is the last. What follows as a pass of our own is the same for
+  /// the library's.
   Expected<FastestCandidate> tuned(const std::vector<cublasLtMatmulHeuristicResult_t>& usable,
                                    std::size_t most_workspace) const {
     const ElementType element = request_.outputs[0].type.element;
@@ -246,9 +269,18 @@ class Product final : public DeviceKernel {
     TASO_ASSIGN(const DeviceMemory a, random_operand(element, request_.inputs[plan_.a].type.elements(), 1, stream));
     TASO_ASSIGN(const DeviceMemory b, random_operand(element, request_.inputs[plan_.b].type.elements(), 2, stream));
     TASO_ASSIGN(const DeviceMemory bias, random_operand(element, columns_, 3, stream));
-    TASO_ASSIGN(const DeviceMemory y, DeviceMemory::create(static_cast<std::size_t>(request_.outputs[0].type.bytes())));
+    TASO_ASSIGN(const DeviceMemory y,
+                DeviceMemory::create(static_cast<std::size_t>(spanned_bytes(request_.outputs[0]))));
     TASO_ASSIGN(const DeviceMemory space, DeviceMemory::create(most_workspace));
-    return context_->tune(usable.size(), [&](std::size_t i, cudaStream_t on) {
+    std::vector<const std::byte*> inputs(request_.inputs.size(), bias.data());
+    inputs[plan_.a] = a.data();
+    inputs[plan_.b] = b.data();
+    const std::vector<std::byte*> outputs = {y.data()};
+    Buffers buffers;
+    buffers.inputs = inputs;
+    buffers.outputs = outputs;
+    return context_->tune(usable.size() + (own_ ? 1 : 0), [&](std::size_t i, cudaStream_t on) -> Status {
+      if (i == usable.size()) return launch(*own_, buffers, on);
       return run(usable[i].algo, usable[i].workspaceSize, a.data(), b.data(), bias.data(), y.data(), space.data(), on);
     });
   }
@@ -274,6 +306,7 @@ class Product final : public DeviceKernel {
   }
 
   Status queue(const Buffers& buffers, cudaStream_t stream) const override {
+    if (takes_own_) return launch(*own_, buffers, stream);
     std::byte* space = workspace_size_ > 0 ? buffers.workspace + workspace_offset_ : nullptr;
     TASO_RETURN_IF_ERROR(run(algorithm_, workspace_size_, buffers.inputs[plan_.a], buffers.inputs[plan_.b],
                              fuses_bias_ ? buffers.inputs[plan_.bias] : nullptr, buffers.outputs[0], space, stream));
@@ -292,6 +325,8 @@ class Product final : public DeviceKernel {
   std::size_t workspace_size_ = 0;
   std::int64_t workspace_offset_ = 0;
   std::optional<EpilogueStep> epilogue_;
+  std::optional<ThinProductStep> own_;  ///< Where there is one.
+  bool takes_own_ = false;
 };
 
 }  // namespace

@@ -202,6 +202,15 @@ bool is_one_product(const KernelRequest& request) {
   return &fused.parts[fused.results[0].index].request == product || (plain && (!biased || planned.plan->swapped));
 }
 
+bool is_as_good_within(const KernelRequest& request) {
+  KernelRequest alone = request;
+  for (Operand& output : alone.outputs) output.within = {};
+  const PlannedProduct within = plan_product(request), plain = plan_product(alone);
+  // Where the bias goes along the library's columns, it is added by a pass of our own.
+  return within.plan && plain.plan && within.plan->offsets.size() <= plain.plan->offsets.size() &&
+         within.plan->swapped == plain.plan->swapped;
+}
+
 std::string to_string(const ChosenAlgorithm& algorithm) {
   std::string text = "algorithm";
   for (const std::uint64_t word : algorithm.words) {

@@ -48,6 +48,9 @@ struct PlannedProduct {
 /// Whether a fused request is one product, and one launch, that reads and writes where others move what it does.
 [[nodiscard]] bool is_one_product(const KernelRequest& request);
 
+/// Whether a product with its result within a wider tensor is as many launches as with that by itself.
+[[nodiscard]] bool is_as_good_within(const KernelRequest& request);
+
 /// A library's algorithm, which is no more than words whose meaning only it knows, and how it was chosen: "algorithm
 /// 2a 0 ...; best of 8".
 struct ChosenAlgorithm {

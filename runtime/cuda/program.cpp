@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "runtime/access.h"
 #include "runtime/strides.h"
 
 namespace taso::cuda {
@@ -16,7 +17,7 @@ PlannedProgram no_program(std::string reason) { return {std::nullopt, std::move(
 PlannedProgram one_step(std::string name, Step step) { return {Program{std::move(name), {std::move(step)}}, ""}; }
 PlannedProgram too_many_axes() { return no_program("more than " + std::to_string(max_axes) + " axes"); }
 
-Strides strides_of(const Operand& operand) { return taso::strides_of(operand.type.shape, operand.layout); }
+Strides strides_of(const Operand& operand) { return access_of(operand).strides; }
 
 std::size_t position_of(std::int64_t axis, std::size_t rank) {
   return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis);
@@ -213,6 +214,7 @@ PlannedProgram padded(const KernelRequest& request, const std::vector<std::int64
 PlannedProgram regrouped(const KernelRequest& request) {
   const Operand& y = request.outputs[0];
   const Operand& x = request.inputs[0];
+  if (y.within) return no_program("zeros within a wider tensor");
   const std::int64_t groups = request.attributes.integer("groups"), factor = request.attributes.integer("factor");
   const std::int64_t outputs = x.type.shape[0] / (groups * factor), inputs = x.type.shape[1];
   const Strides to = strides_of(y), from = strides_of(x);
@@ -493,6 +495,90 @@ PaddingStep padding_step(const Operand& image, const std::vector<std::int64_t>& 
   step.to = target;
   TASO_CHECK(shape_padding(step, image, shape, taso::strides_of(shape, image.layout), {0, 0, pads[0], pads[1]}),
              "an image has four axes");
+  return step;
+}
+
+std::optional<DepthwiseStep> depthwise_step(const KernelRequest& request, Function act) {
+  const Operand &x = request.inputs[0], &w = request.inputs[1], &y = request.outputs[0];
+  const std::size_t inputs = request.inputs.size();
+  if (x.type.shape.size() != 4 || w.type.shape.size() != 4 || w.type.shape[1] != 1 ||
+      x.type.shape[1] != w.type.shape[0])
+    return std::nullopt;
+  for (const std::vector<Operand>* operands : {&request.inputs, &request.outputs})
+    for (const Operand& operand : *operands)
+      if (block_of(operand.layout) != 0) return std::nullopt;
+  const Strides from = strides_of(x), of_w = strides_of(w), to = strides_of(y);
+  const auto walk = walk_of<6>(y.type.shape, {to,
+                                              {from[0], from[1], 0, 0},
+                                              coordinate(4, 2),
+                                              coordinate(4, 3),
+                                              coordinate(4, 1),
+                                              inputs > 3 ? strides_of(request.inputs[3]) : Strides(4, 0)});
+  if (!walk) return std::nullopt;
+  DepthwiseStep step{y.type.element, input(0), input(1), {}, {}, output(0), {}};
+  if (inputs > 2) step.bias = input(2);
+  if (inputs > 3) step.residual = input(3);
+  Depthwise<float>& shape = step.shape;
+  shape.walk = *walk;
+  shape.height = x.type.shape[2];
+  shape.width = x.type.shape[3];
+  shape.row_stride = from[2];
+  shape.column_stride = from[3];
+  for (std::size_t i = 0; i < 2; ++i) {
+    shape.kernel[i] = w.type.shape[2 + i];
+    shape.strides[i] = request.attributes.integers("strides")[i];
+    shape.pads[i] = request.attributes.integers("pads")[i];
+    shape.dilations[i] = request.attributes.integers("dilations")[i];
+  }
+  shape.channel_of_w = of_w[0];
+  shape.row_of_w = of_w[2];
+  shape.column_of_w = of_w[3];
+  shape.function = act;
+  return step;
+}
+
+std::optional<ThinProductStep> thin_product_step(const ProductPlan& plan, ElementType element, bool biased,
+                                                 Function act) {
+  constexpr std::int64_t long_depth = 1024;
+  if (plan.batch != 1 || plan.offsets.size() != 1) return std::nullopt;
+  // The result is first times second: rows of the one, columns of the other.
+  const bool thin_second = plan.result.columns <= most_thin;
+  if (!thin_second && plan.result.rows > most_thin) return std::nullopt;
+  struct Side {
+    std::int64_t step, depth;
+  };
+  const Side rows = plan.first.transposed ? Side{plan.first.leading, 1} : Side{1, plan.first.leading};
+  const Side columns = plan.second.transposed ? Side{1, plan.second.leading} : Side{plan.second.leading, 1};
+  const std::size_t of_first = plan.swapped ? plan.b : plan.a, of_second = plan.swapped ? plan.a : plan.b;
+  const auto width = static_cast<std::int64_t>(size_of(element));
+  const ProductPlan::Offsets& begin = plan.offsets[0];
+  const Slot first = input(of_first, (plan.swapped ? begin.b : begin.a) * width);
+  const Slot second = input(of_second, (plan.swapped ? begin.a : begin.b) * width);
+  ThinProductStep step;
+  step.element = element;
+  step.wide = thin_second ? first : second;
+  step.thin = thin_second ? second : first;
+  if (biased) step.bias = input(plan.bias);
+  step.y = output(0, begin.y * width);
+  step.wide_count = thin_second ? plan.result.rows : plan.result.columns;
+  const Side &wide = thin_second ? rows : columns, &thin = thin_second ? columns : rows;
+  ThinProduct<float>& shape = step.shape;
+  shape.depth = plan.first.transposed ? plan.first.rows : plan.first.columns;
+  shape.thin_count = thin_second ? plan.result.columns : plan.result.rows;
+  shape.wide_step = wide.step;
+  shape.wide_depth = wide.depth;
+  shape.thin_step = thin.step;
+  shape.thin_depth = thin.depth;
+  shape.y_wide = thin_second ? 1 : plan.result.leading;
+  shape.y_thin = thin_second ? plan.result.leading : 1;
+  // The bias goes along the columns of y, which are the rows of the library's result where it is swapped.
+  const bool along_wide = plan.swapped == thin_second;
+  shape.bias_wide = along_wide ? 1 : 0;
+  shape.bias_thin = along_wide ? 0 : 1;
+  shape.function = act;
+  step.team = wide.depth != 1 && wide.step == 1 ? TeamShape::columns
+              : shape.depth > long_depth        ? TeamShape::block
+                                                : TeamShape::warp;
   return step;
 }
 

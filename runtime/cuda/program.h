@@ -12,6 +12,7 @@
 
 #include "runtime/cuda/elements.h"
 #include "runtime/cuda/functions.h"
+#include "runtime/cuda/products.h"
 #include "runtime/cuda/walk.h"
 #include "runtime/kernel.h"
 
@@ -84,6 +85,11 @@ struct PoolingStep {
   Slot x, y;
   Pooling<float> shape{};  ///< All but pointers.
 };
+struct DepthwiseStep {
+  ElementType element = ElementType::f32;
+  Slot x, w, bias, residual, y;
+  Depthwise<float> shape{};  ///< All but pointers.
+};
 struct BatchNormStep {
   ElementType element = ElementType::f32;
   Walk<3> walk;
@@ -103,6 +109,13 @@ struct ReductionStep {
   Walk<2> kept;
   Walk<1> reduced;
   ReductionKind kind = ReductionKind::sum;
+  TeamShape team = TeamShape::warp;
+};
+struct ThinProductStep {
+  ElementType element = ElementType::f32;
+  Slot wide, thin, bias, y;
+  std::int64_t wide_count = 0;
+  ThinProduct<float> shape{};  ///< All but pointers.
   TeamShape team = TeamShape::warp;
 };
 struct SoftmaxStep {
@@ -147,9 +160,9 @@ struct RowChainStep {
   TeamShape team = TeamShape::warp;
 };
 
-using Step =
-    std::variant<UnaryStep, BinaryStep, EpilogueStep, CopyStep, FillStep, PaddingStep, GatheringStep, PoolingStep,
-                 BatchNormStep, LrnStep, ReductionStep, SoftmaxStep, RowNormStep, CopiesStep, ChainStep, RowChainStep>;
+using Step = std::variant<UnaryStep, BinaryStep, EpilogueStep, CopyStep, FillStep, PaddingStep, GatheringStep,
+                          PoolingStep, DepthwiseStep, BatchNormStep, LrnStep, ReductionStep, ThinProductStep,
+                          SoftmaxStep, RowNormStep, CopiesStep, ChainStep, RowChainStep>;
 
 /// Steps in order.
 struct Program {
@@ -180,6 +193,13 @@ struct PlannedProgram {
 /// Images with zeros around them: top, left, bottom, right.
 [[nodiscard]] PaddingStep padding_step(const Operand& image, const std::vector<std::int64_t>& pads, Slot source,
                                        Slot target);
+/// A convolution in as many groups as there are channels, each of one, with what its request adds and applies; `act`:
+/// its activation. Nothing if it is none, or the layouts take too many axes.
+[[nodiscard]] std::optional<DepthwiseStep> depthwise_step(const KernelRequest& request, Function act);
+/// A product, of which one side has at most most_thin rows or columns, that is one for the library; `act`: its
+/// activation. Nothing if it is none. The plan is the request's, whose bias is its input plan.bias if it has one.
+[[nodiscard]] std::optional<ThinProductStep> thin_product_step(const ProductPlan& plan, ElementType element,
+                                                               bool biased, Function act);
 /// y = act(y + bias + residual) in place. `bias_axis` is the axis of y along which the bias goes; slots of place none
 /// are left out. Nothing if the layouts take too many axes.
 [[nodiscard]] std::optional<EpilogueStep> epilogue_step(const Operand& y, std::size_t bias_axis, Slot bias,

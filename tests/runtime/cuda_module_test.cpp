@@ -173,6 +173,46 @@ TEST(CudaPlanner, ConvolutionsOfNetworksHavePlans) {
     }
 }
 
+/// The same with the result among the channels of a wider tensor.
+KernelRequest within_channels(KernelRequest request) {
+  Operand& y = request.outputs[0];
+  y.within = {1, 2 * y.type.shape[1] + 32};
+  return request;
+}
+
+/// As concatenations are written in place. Whether the plans run is for a device to say.
+TEST(CudaPlanner, ConvolutionsWithinWiderTensorsHavePlans) {
+  NEEDS_MODULE();
+  for (const MathMode math : {MathMode::strict, MathMode::tf32})
+    for (const ElementType element : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
+      if (math == MathMode::tf32 && element != ElementType::f32) continue;
+      for (const ConvolutionCase& one : convolutions())
+        for (const auto& [bias, act] :
+             std::vector<std::pair<bool, std::string>>{{false, "identity"}, {true, "identity"}, {true, "relu"}}) {
+          const KernelRequest request =
+              within_channels(convolution_request(one, element, Layout::channels_last, bias, false, act));
+          EXPECT_TRUE(planner(math)->writes_within(request)) << one.name << ": " << request.key();
+          const KernelOffer offer = planner(math)->create(request, registry());
+          ASSERT_NE(offer.kernel, nullptr) << one.name << ": " << request.key() << ": " << offer.reason;
+          EXPECT_EQ(offer.kernel->implementation().rfind("cudnn engine ", 0), 0U) << offer.kernel->implementation();
+          EXPECT_EQ(offer.kernel->launches(), 1U) << offer.kernel->implementation();
+        }
+    }
+}
+
+TEST(CudaPlanner, WritesWithinWiderTensorsUntilThatFails) {
+  NEEDS_MODULE();
+  const auto backend = value_of(load_backend("cuda", {MathMode::strict, 0, described_device()}));
+  const KernelRequest plain =
+      convolution_request(convolutions()[0], ElementType::f32, Layout::channels_last, true, false, "relu");
+  const KernelRequest request = within_channels(plain);
+  EXPECT_TRUE(backend->reject(request));
+  EXPECT_TRUE(backend->writes_within(request)) << "by another engine";
+  EXPECT_TRUE(backend->reject(request));
+  EXPECT_FALSE(backend->writes_within(request)) << "a copy is left";
+  EXPECT_EQ(backend->create(plain, registry()).reason, "");
+}
+
 /// Choices as a program keeps them, and what was asked of them.
 class GivenChoices final : public EngineChoices {
  public:
@@ -224,6 +264,15 @@ TEST(CudaPlanner, TakesTheEngineThatWasChosen) {
             "cudnn engine 0 and own epilogue (best of 8, 1 failed)");
   EXPECT_EQ(implementation("pad, conv; engine 0; knobs; best of 8", grouped),
             "cudnn engine 0 after own pad and own epilogue (best of 8)");
+  // Our own kernel for channels by themselves, with all that is to be computed; others have none.
+  const auto depthwise = std::find_if(convolutions().begin(), convolutions().end(),
+                                      [](const ConvolutionCase& one) { return one.w[1] == 1 && one.w[0] == one.x[1]; });
+  ASSERT_NE(depthwise, convolutions().end());
+  const char* const own = "own depthwise; engine -1; knobs; best of 9";
+  EXPECT_EQ(implementation(
+                own, convolution_request(*depthwise, ElementType::f16, Layout::channels_last, true, true, "sigmoid")),
+            "own depthwise (best of 9)");
+  EXPECT_EQ(implementation(own, grouped), first);
   // What no version of us or of cuDNN means any more is as if it were not there.
   for (const char* unknown : {"conv+gelu; engine 0; knobs; best of 8", "conv; engine 1000000; knobs; best of 8",
                               "conv; engine 0; knobs 1000=1; best of 8", "conv; engine 0; knobs", "engine 0"})
@@ -496,8 +545,9 @@ class DeviceCall {
       from_.push_back(inputs_.back().data());
     }
     for (const Operand& output : request.outputs) {
-      outputs.emplace_back(backend, static_cast<std::size_t>(output.type.bytes()),
-                           random.below(3) == 0 ? size_of(output.type.element) : 0);
+      const bool is_aligned = output.within || random.below(3) != 0;
+      outputs.emplace_back(backend, static_cast<std::size_t>(spanned_bytes(output)),
+                           is_aligned ? 0 : size_of(output.type.element));
       to_.push_back(outputs.back().data());
     }
     workspace_.emplace_back(backend, kernel->workspace_bytes(), 64);  // what is promised, and no more
@@ -513,6 +563,14 @@ class DeviceCall {
   std::vector<const std::byte*> from_;
   std::vector<std::byte*> to_;
 };
+
+/// Whether the memory between the elements of an output is as it was.
+bool is_clean_between(const Operand& output, const std::vector<std::byte>& place) {
+  const ByteRuns runs = runs_of(output);
+  for (std::size_t i = 0; i < place.size(); ++i)
+    if (i % runs.distance >= runs.bytes && place[i] != std::byte{0xff}) return false;
+  return true;
+}
 
 void check_on_device(const std::shared_ptr<Backend>& backend, const Example& example, double tolerance,
                      std::uint64_t seed) {
@@ -530,9 +588,15 @@ void check_on_device(const std::shared_ptr<Backend>& backend, const Example& exa
     }
     const Status waited = backend->synchronize();
     ASSERT_TRUE(waited.ok()) << example.request.key() << ": " << waited.error().to_string();
-    for (std::size_t i = 0; i < call.outputs.size(); ++i)
-      EXPECT_LE(example.error(i, call.outputs[i].get().data()), tolerance)
+    for (std::size_t i = 0; i < call.outputs.size(); ++i) {
+      const Operand& output = example.request.outputs[i];
+      const std::vector<std::byte> place = call.outputs[i].get();
+      AlignedBuffer elements(static_cast<std::size_t>(output.type.bytes()));
+      gather_runs(output, place.data(), elements.data());
+      EXPECT_LE(example.error(i, elements.data()), tolerance)
           << example.request.key() << " by " << call.kernel->implementation();
+      EXPECT_TRUE(is_clean_between(output, place)) << example.request.key() << " by " << call.kernel->implementation();
+    }
   }
 }
 
@@ -575,6 +639,32 @@ TEST(CudaOnDevice, Convolutions) {
                             tolerance_of(element, math == MathMode::tf32), 5);
           }
       }
+}
+
+/// Channels of a wider tensor, as concatenations are written in place.
+TEST(CudaOnDevice, ConvolutionsWithinWiderTensors) {
+  NEEDS_DEVICE();
+  for (const MathMode math : {MathMode::strict, MathMode::tf32})
+    for (const ElementType element : {ElementType::f32, ElementType::f16, ElementType::bf16})
+      for (const ConvolutionCase& one : convolutions()) {
+        const KernelRequest request =
+            within_channels(convolution_request(one, element, Layout::channels_last, true, false, "relu"));
+        if (!device(math)->writes_within(request)) continue;
+        check_on_device(device(math), Example(request, 6), tolerance_of(element, math == MathMode::tf32), 6);
+      }
+}
+
+TEST(CudaOnDevice, OwnKernelsWithinWiderTensors) {
+  NEEDS_DEVICE();
+  RequestMaker maker(14);
+  Random random(15, "wholes");
+  for (const std::string& op : RequestMaker::operators())
+    for (const ElementType element : {ElementType::f32, ElementType::f16}) {
+      auto request = maker.make(op, element);
+      if (!request) continue;
+      draw_wholes(*request, random);
+      if (device()->writes_within(*request)) check_on_device(device(), Example(*request, 9), tolerance_of(element), 9);
+    }
 }
 
 TEST(CudaOnDevice, Products) {

@@ -1,6 +1,7 @@
 // The functions that the CUDA backend's own kernels consist of, run in loops on the host on random requests, against
 // the operators' definitions. What remains for a device to show is the launching.
 #include <bit>
+#include <set>
 
 #include "runtime/cuda/products.h"
 #include "tests/runtime/fused_requests.h"
@@ -25,7 +26,7 @@ int check_program(const Example& example, const cuda::Program& program, unsigned
   EXPECT_EQ(none, ~0ULL);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     EXPECT_TRUE(outputs[i].is_clean_around()) << example.request.key();
-    EXPECT_LE(example.error(i, outputs[i].data()), tolerance_of(example.request.outputs[i].type.element))
+    EXPECT_LE(example.error(i, outputs[i].elements().data()), tolerance_of(example.request.outputs[i].type.element))
         << example.request.key();
   }
   return runner.tiled;
@@ -48,6 +49,26 @@ TEST_P(OwnKernels, ComputeWhatIsDefined) {
     ++made;
   }
   EXPECT_EQ(made, 60) << "too few requests fit";
+}
+
+TEST_P(OwnKernels, WriteWithinWiderTensors) {
+  RequestMaker maker(12);
+  Random random(13, "wholes");
+  int made = 0;
+  for (int attempt = 0; attempt < 400 && made < 30; ++attempt) {
+    auto request = maker.make(GetParam(), attempt % 2 == 0 ? ElementType::f32 : ElementType::f16);
+    if (!request) continue;
+    draw_wholes(*request, random);
+    const cuda::PlannedProgram planned = cuda::plan_program(*request);
+    if (GetParam() == "regroup") {
+      EXPECT_EQ(planned.reason, "zeros within a wider tensor");
+      return;
+    }
+    ASSERT_TRUE(planned.program) << request->key() << ": " << planned.reason;
+    check_program(Example(*request, static_cast<std::uint64_t>(attempt)), *planned.program);
+    ++made;
+  }
+  EXPECT_EQ(made, 30) << "too few requests fit";
 }
 
 INSTANTIATE_TEST_SUITE_P(Cuda, OwnKernels, ::testing::ValuesIn(RequestMaker::operators()),
@@ -81,10 +102,12 @@ TEST(Programs, MoveAnyType) {
 TEST(FusedPrograms, ComputeTheirParts) {
   int rows = 0, made = 0;
   FusedMaker maker(21);
+  Random random(23, "wholes");
   for (int attempt = 0; attempt < 900 && made < 400; ++attempt) {
     const ElementType element = std::vector<ElementType>{ElementType::f32, ElementType::f32, ElementType::f16,
                                                          ElementType::bf16}[static_cast<std::size_t>(maker.below(4))];
-    const KernelRequest request = maker.chain(element, attempt % 2 == 0);
+    KernelRequest request = maker.chain(element, attempt % 2 == 0);
+    if (attempt % 5 == 0) draw_wholes(request, random);
     const cuda::PlannedProgram planned = cuda::plan_program(request);
     if (!planned.program) continue;
     ASSERT_EQ(planned.program->steps.size(), 1U);
@@ -98,10 +121,12 @@ TEST(FusedPrograms, ComputeTheirParts) {
 
 TEST(FusedPrograms, CopyOnceWhatIsMovedOften) {
   FusedMaker maker(22);
+  Random random(24, "wholes");
   int made = 0;
   for (int attempt = 0; attempt < 400 && made < 200; ++attempt) {
     const ElementType element = attempt % 3 == 0 ? ElementType::f32 : ElementType::f16;
-    const KernelRequest request = maker.copies(element);
+    KernelRequest request = maker.copies(element);
+    if (attempt % 5 == 0) draw_wholes(request, random);
     const cuda::PlannedProgram planned = cuda::plan_program(request);
     if (!planned.program) continue;
     ASSERT_EQ(planned.program->steps.size(), 1U);
@@ -227,33 +252,93 @@ TEST(Programs, IndicesOutsideAreNoted) {
   }
 }
 
+/// y = relu(y + bias + residual) on images of so many channels in nhwc, within a wider tensor or not.
+void check_epilogue(std::int64_t channels, Layout residual_layout, Within within) {
+  const Operand y{{ElementType::f32, {2, channels, 4, 5}}, Layout::channels_last, false, within};
+  const auto step = cuda::epilogue_step(y, 1, cuda::input(0), cuda::input(1), residual_layout, cuda::Function::relu);
+  ASSERT_TRUE(step);
+  const auto count = static_cast<std::size_t>(y.type.elements());
+  AlignedBuffer place(static_cast<std::size_t>(spanned_bytes(y))), others(count * 4), biases(channels * 4);
+  auto* values = reinterpret_cast<float*>(place.data());
+  auto* residual = reinterpret_cast<float*>(others.data());
+  auto* bias = reinterpret_cast<float*>(biases.data());
+  for (std::size_t i = 0; i < place.size() / 4; ++i) values[i] = static_cast<float>(i % 7) - 3;
+  for (std::size_t i = 0; i < count; ++i) residual[i] = static_cast<float>(i);
+  for (std::int64_t c = 0; c < channels; ++c) bias[c] = static_cast<float>(10 - 60 * (c % 2));
+  const std::vector<float> before(values, values + place.size() / 4);
+  const std::vector<const std::byte*> from = {biases.data(), others.data()};
+  const std::vector<std::byte*> to = {place.data()};
+  HostRunner runner;
+  cuda::run_step(*step, {from, to, nullptr, nullptr, 0}, runner);
+  const bool packs = channels % 4 == 0 && residual_layout == Layout::channels_last;
+  EXPECT_EQ(runner.calls, y.type.elements() / (packs ? 4 : 1));
+  const auto of_y = access_of(y).strides, of_residual = strides_of(y.type.shape, residual_layout);
+  std::vector<float> expected = before;
+  for (std::int64_t n = 0; n < 2; ++n)
+    for (std::int64_t c = 0; c < channels; ++c)
+      for (std::int64_t h = 0; h < 4; ++h)
+        for (std::int64_t w = 0; w < 5; ++w) {
+          const auto at = [&](const std::vector<std::int64_t>& s) {
+            return static_cast<std::size_t>(n * s[0] + c * s[1] + h * s[2] + w * s[3]);
+          };
+          expected[at(of_y)] = std::max(before[at(of_y)] + bias[c] + residual[at(of_residual)], 0.0F);
+        }
+  EXPECT_EQ(std::vector<float>(values, values + place.size() / 4), expected);
+}
+
 TEST(Programs, EpiloguesAddAndActivate) {
-  for (const Layout residual_layout : {Layout::row_major, Layout::channels_last}) {
-    const Operand y{{ElementType::f32, {2, 3, 4, 5}}, Layout::channels_last, false};
-    const auto step = cuda::epilogue_step(y, 1, cuda::input(0), cuda::input(1), residual_layout, cuda::Function::relu);
-    ASSERT_TRUE(step);
-    std::vector<float> values(120), residual(120), before;
-    for (std::size_t i = 0; i < 120; ++i)
-      values[i] = static_cast<float>(i % 7) - 3, residual[i] = static_cast<float>(i);
-    before = values;
-    const std::vector<float> bias = {-50, 10, -100};
-    const std::vector<const std::byte*> from = {reinterpret_cast<const std::byte*>(bias.data()),
-                                                reinterpret_cast<const std::byte*>(residual.data())};
-    const std::vector<std::byte*> to = {reinterpret_cast<std::byte*>(values.data())};
-    HostRunner runner;
-    cuda::run_step(*step, {from, to, nullptr, nullptr, 0}, runner);
-    const auto of_y = strides_of(y.type.shape, y.layout), of_residual = strides_of(y.type.shape, residual_layout);
-    for (std::int64_t n = 0; n < 2; ++n)
-      for (std::int64_t c = 0; c < 3; ++c)
-        for (std::int64_t h = 0; h < 4; ++h)
-          for (std::int64_t w = 0; w < 5; ++w) {
-            const auto at = [&](const std::vector<std::int64_t>& s) {
-              return static_cast<std::size_t>(n * s[0] + c * s[1] + h * s[2] + w * s[3]);
-            };
-            const float sum = before[at(of_y)] + bias[static_cast<std::size_t>(c)] + residual[at(of_residual)];
-            EXPECT_EQ(values[at(of_y)], std::max(sum, 0.0F));
-          }
-  }
+  for (const std::int64_t channels : {3, 8})
+    for (const Layout residual_layout : {Layout::row_major, Layout::channels_last})
+      for (const Within within : {Within{}, Within{1, channels + 4}}) check_epilogue(channels, residual_layout, within);
+}
+
+/// Neighbouring channels of images in nhwc are computed by packs of 16 bytes where they lie so.
+TEST(Programs, ComputeChannelsByPacks) {
+  constexpr std::int64_t channels = 16;
+  const auto pair = [](std::int64_t both) { return std::vector<std::int64_t>{both, both}; };
+  for (const ElementType element : {ElementType::f32, ElementType::f16})
+    for (const std::string op : {"max_pool2d", "avg_pool2d_include", "avg_pool2d_exclude", "conv2d", "conv2d_bias_act",
+                                 "conv2d_bias_add_act"}) {
+      const TensorType image{element, {1, channels, 3, 4}}, window{element, {channels, 1, 3, 3}},
+          row{element, {channels}};
+      const bool pools = op.find("pool") != std::string::npos;
+      KernelRequest request;
+      request.op = op;
+      request.attributes = {{"strides", pair(1)}, {"pads", std::vector<std::int64_t>{1, 1, 1, 1}}};
+      if (op == "max_pool2d" || !pools) request.attributes.set("dilations", pair(1));
+      if (pools) request.attributes.set("kernel", pair(3));
+      if (op.find("act") != std::string::npos) request.attributes.set("act", SymbolValue{"relu"});
+      request.inputs = {{image, Layout::channels_last, false}};
+      if (!pools) request.inputs.push_back({window, Layout::row_major, true});
+      if (op.find("bias") != std::string::npos) request.inputs.push_back({row, Layout::row_major, true});
+      if (op.find("add") != std::string::npos) request.inputs.push_back({image, Layout::channels_last, false});
+      request.outputs = {{image, Layout::channels_last, false, {1, 3 * channels}}};
+      cuda::Program program;
+      if (pools) {
+        program = *cuda::plan_program(request).program;
+      } else {
+        const bool activates = op != "conv2d";
+        program.steps = {*cuda::depthwise_step(request, activates ? cuda::Function::relu : cuda::Function::identity)};
+      }
+      std::set<std::int64_t> calls;
+      for (std::uint64_t seed = 0; seed < 16; ++seed) {
+        const Example example(request, seed);
+        std::vector<Placed> outputs;
+        outputs.emplace_back(request.outputs[0], 0);
+        std::vector<const std::byte*> from;
+        for (const Placed& one : example.inputs) from.push_back(one.data());
+        const std::vector<std::byte*> to = {outputs[0].data()};
+        HostRunner runner;
+        cuda::run_step(program.steps[0], {from, to, nullptr, nullptr, 0}, runner);
+        calls.insert(runner.calls);
+        EXPECT_TRUE(outputs[0].is_clean_around()) << request.key();
+        EXPECT_LE(example.error(0, outputs[0].elements().data()), tolerance_of(element)) << request.key();
+      }
+      // Some examples begin at a multiple of 16 bytes, and some do not.
+      EXPECT_EQ(calls, (std::set<std::int64_t>{image.elements() * static_cast<std::int64_t>(size_of(element)) / 16,
+                                               image.elements()}))
+          << request.key();
+    }
 }
 
 TEST(Programs, SayWhyTheyDecline) {
@@ -440,6 +525,68 @@ TEST(Products, ReadAndWriteWhereOthersMoveWhatTheyDo) {
     check_product(request, *planned.plan, static_cast<std::uint64_t>(attempt));
   }
   EXPECT_EQ(made, 300) << "too many are declined";
+}
+
+TEST(Products, WithinWiderTensorsWhereThatIsNoMoreLaunches) {
+  const auto within = [](Shape a, Shape y, Within place, Layout layout = Layout::row_major) {
+    const auto rows = [](Shape shape) {
+      return Operand{{ElementType::f32, std::move(shape)}, Layout::row_major, false};
+    };
+    KernelRequest request{"matmul", {}, {rows(std::move(a)), rows({5, 6})}, {rows(std::move(y))}, 1};
+    request.outputs[0].layout = layout;
+    request.outputs[0].within = place;
+    return cuda::is_as_good_within(request);
+  };
+  EXPECT_TRUE(within({4, 5}, {4, 6}, {1, 12}));
+  EXPECT_TRUE(within({3, 4, 5}, {3, 4, 6}, {2, 12}));
+  EXPECT_TRUE(within({3, 4, 5}, {3, 4, 6}, {1, 8})) << "a batch in place of more rows";
+  EXPECT_TRUE(within({2, 3, 4, 5}, {2, 3, 4, 6}, {1, 5}));
+  EXPECT_FALSE(within({2, 3, 4, 5}, {2, 3, 4, 6}, {1, 5}, Layout::channels_last)) << "no matrices";
+}
+
+TEST(Products, OfAThinMatrixAreOurOwn) {
+  RequestMaker maker(6);
+  Random random(7, "wholes");
+  int made = 0, biased = 0;
+  for (int attempt = 0; attempt < 3000 && made < 300; ++attempt) {
+    const ElementType element = attempt % 3 == 0 ? ElementType::f16 : ElementType::f32;
+    auto request = maker.product(attempt % 2 == 0 ? "matmul" : "matmul_bias_act", element);
+    if (!request) continue;
+    if (attempt % 5 == 0) draw_wholes(*request, random);
+    const cuda::PlannedProduct planned = cuda::plan_product(*request);
+    if (!planned.plan) continue;
+    const bool has_bias = request->inputs.size() > 2;
+    const auto act =
+        request->op == "matmul" ? cuda::Function::identity : *cuda::function_named(request->attributes.symbol("act"));
+    const auto step = cuda::thin_product_step(*planned.plan, element, has_bias, act);
+    if (!step) continue;
+    ++made;
+    biased += has_bias ? 1 : 0;
+    check_program(Example(*request, static_cast<std::uint64_t>(attempt)), {"", {*step}});
+  }
+  EXPECT_EQ(made, 300) << "too few are thin";
+  EXPECT_GT(biased, 60);
+}
+
+TEST(Convolutions, OfEveryChannelAreOurOwn) {
+  RequestMaker maker(8);
+  Random random(9, "wholes");
+  int made = 0;
+  for (int attempt = 0; attempt < 20000 && made < 120; ++attempt) {
+    const ElementType element = attempt % 3 == 0 ? ElementType::bf16 : ElementType::f32;
+    const char* op = attempt % 3 == 0 ? "conv2d" : attempt % 3 == 1 ? "conv2d_bias_act" : "conv2d_bias_add_act";
+    auto request = maker.convolution(op, element);
+    if (!request) continue;
+    if (attempt % 5 == 0) draw_wholes(*request, random);
+    const AttributeValue* act = request->attributes.find("act");
+    const auto function =
+        act == nullptr ? cuda::Function::identity : *cuda::function_named(request->attributes.symbol("act"));
+    const auto step = cuda::depthwise_step(*request, function);
+    if (!step) continue;
+    ++made;
+    check_program(Example(*request, static_cast<std::uint64_t>(attempt)), {"", {*step}});
+  }
+  EXPECT_EQ(made, 120) << "too few have channels of their own";
 }
 
 TEST(Products, SayWhyTheyDecline) {

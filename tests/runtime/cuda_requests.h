@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/access.h"
 #include "runtime/cuda/scalar.h"
 #include "runtime/storage.h"
 #include "runtime/strides.h"
@@ -318,7 +319,8 @@ class RequestMaker {
 class Placed {
  public:
   Placed(const Operand& operand, std::size_t offset_elements)
-      : size_(static_cast<std::size_t>(operand.type.bytes())),
+      : operand_(operand),
+        size_(static_cast<std::size_t>(spanned_bytes(operand))),
         offset_(margin + offset_elements * size_of(operand.type.element)),
         buffer_(offset_ + size_ + margin) {
     std::memset(buffer_.data(), 0xff, buffer_.size());
@@ -326,14 +328,25 @@ class Placed {
   [[nodiscard]] std::byte* data() { return buffer_.data() + offset_; }
   [[nodiscard]] const std::byte* data() const { return buffer_.data() + offset_; }
   [[nodiscard]] std::size_t size() const { return size_; }
+  /// The elements one after the other.
+  [[nodiscard]] AlignedBuffer elements() const {
+    AlignedBuffer one_run(static_cast<std::size_t>(operand_.type.bytes()));
+    gather_runs(operand_, data(), one_run.data());
+    return one_run;
+  }
+  /// Whether nothing is written round the elements, nor between them.
   [[nodiscard]] bool is_clean_around() const {
-    for (std::size_t i = 0; i < buffer_.size(); ++i)
-      if ((i < offset_ || i >= offset_ + size_) && buffer_.data()[i] != std::byte{0xff}) return false;
+    const ByteRuns runs = runs_of(operand_);
+    for (std::size_t i = 0; i < buffer_.size(); ++i) {
+      const bool is_own = i >= offset_ && i < offset_ + size_ && (i - offset_) % runs.distance < runs.bytes;
+      if (!is_own && buffer_.data()[i] != std::byte{0xff}) return false;
+    }
     return true;
   }
 
  private:
   static constexpr std::size_t margin = 256;
+  Operand operand_;
   std::size_t size_, offset_;
   AlignedBuffer buffer_;
 };
@@ -367,6 +380,16 @@ inline void set_element(std::byte* bytes, std::size_t i, ElementType element, fl
 
 inline bool is_float(ElementType element) {
   return element == ElementType::f32 || element == ElementType::f16 || element == ElementType::bf16;
+}
+
+/// Lets the outputs of a request lie within wider tensors, along any axis.
+inline void draw_wholes(KernelRequest& request, Random& random) {
+  for (Operand& output : request.outputs) {
+    const Shape& shape = output.type.shape;
+    if (shape.empty()) continue;
+    const auto axis = static_cast<std::uint32_t>(random.below(shape.size()));
+    output.within = {axis, shape[axis] + static_cast<std::int64_t>(random.below(5))};
+  }
 }
 
 /// A request with operands: values drawn, and the outputs that the reference kernel computes in f32.
@@ -410,6 +433,7 @@ struct Example {
       inputs.push_back(std::move(bytes));
       wide_inputs.push_back(std::move(same));
     }
+    for (Operand& output : wide.outputs) output.within = {};
     const auto kernel = value_of(library(KernelSet::reference).create(wide));
     std::vector<const std::byte*> from;
     std::vector<std::byte*> to;

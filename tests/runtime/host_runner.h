@@ -18,6 +18,7 @@ class HostRunner {
  public:
   template <class F>
   void each(const F& f, std::int64_t count) {
+    calls += count;
     for (std::int64_t i = 0; i < count; ++i) f(i);
   }
 
@@ -50,6 +51,7 @@ class HostRunner {
   }
 
   int tiled = 0;
+  std::int64_t calls = 0;  ///< Of functions that compute an element, or several at a time.
 
  private:
   static constexpr int team_threads = 4;

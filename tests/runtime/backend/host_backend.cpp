@@ -9,8 +9,9 @@
 // replays run them in any order that the waits allow, another one each time. Built with TASO_TEST_FAULT it is
 // taso_faulty.so, whose additions are wrong in their last element: what checks kernels finds it. Built with
 // TASO_TEST_FUSES it is taso_fusing.so: it fuses what the CUDA backend does, and runs the programs that this one would
-// launch, in loops; it also fuses up to three operators of any kind. With TASO_TEST_FAILS besides it is
-// taso_failing.so: fused kernels, and products by the engine that is offered first, fail when they run.
+// launch, in loops; it also fuses up to three operators of any kind. With
+// TASO_TEST_FAILS besides it is taso_failing.so: fused kernels, and products by the engine that is offered first, fail
+// when they run.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -26,6 +27,7 @@
 #include <vector>
 
 #include "graph/reals.h"
+#include "runtime/access.h"
 #include "runtime/backend.h"
 #include "runtime/kernel.h"
 #include "runtime/measure.h"
@@ -93,6 +95,36 @@ Expected<std::string> engine_of(const KernelRequest& request, EngineChoices& cho
   return drawn;
 }
 
+bool is_declined(const KernelRequest& request) {
+  return request.op == "softmax" || request.op == "slice" || request.op == "pad";
+}
+
+/// The request with results that lie by themselves.
+KernelRequest without_wholes(KernelRequest request) {
+  for (Operand& output : request.outputs) output.within = {};
+  return request;
+}
+
+/// Where a kernel reads or writes.
+struct Range {
+  const std::byte* begin = nullptr;
+  ByteRuns runs;
+
+  Range(const std::byte* address, std::size_t bytes) : begin(address), runs{bytes, bytes, 1} {}
+  Range(const std::byte* address, const Operand& operand) : begin(address), runs(runs_of(operand)) {}
+
+  [[nodiscard]] bool meets(const Range& other) const {
+    for (std::size_t run = 0; run < runs.count; ++run) {
+      const std::byte* one = begin + run * runs.distance;
+      for (std::size_t theirs = 0; theirs < other.runs.count; ++theirs) {
+        const std::byte* another = other.begin + theirs * other.runs.distance;
+        if (one < another + other.runs.bytes && another < one + runs.bytes) return true;
+      }
+    }
+    return false;
+  }
+};
+
 /// What one launch computes, with the kernel of the host that does it.
 struct Body {
   KernelRequest request;
@@ -132,13 +164,6 @@ struct Launch {
 
   [[nodiscard]] std::string name() const { return body ? body->request.op : connected ? "an exchange" : "a copy"; }
   /// The memory that it reads, and what it writes.
-  struct Range {
-    const std::byte* begin = nullptr;
-    std::size_t bytes = 0;
-    [[nodiscard]] bool meets(const Range& other) const {
-      return begin < other.begin + other.bytes && other.begin < begin + bytes;
-    }
-  };
   [[nodiscard]] std::vector<Range> read() const {
     if (connected) return memory_of(true);
     if (!body) return {{inputs[0], copied}};
@@ -150,8 +175,7 @@ struct Launch {
     if (connected) return memory_of(false);
     if (!body) return {{outputs[0], copied}};
     std::vector<Range> ranges{{workspace, body->kernel->workspace_bytes()}};
-    for (std::size_t i = 0; i < outputs.size(); ++i)
-      ranges.push_back({outputs[i], static_cast<std::size_t>(body->request.outputs[i].type.bytes())});
+    for (std::size_t i = 0; i < outputs.size(); ++i) ranges.emplace_back(outputs[i], body->request.outputs[i]);
     return ranges;
   }
 
@@ -159,7 +183,7 @@ struct Launch {
   [[nodiscard]] std::vector<Range> memory_of(bool sent) const {
     std::vector<Range> ranges;
     for (const DeviceMessages::Message& message : messages)
-      if ((message.from != nullptr) == sent) ranges.push_back({sent ? message.from : message.into, message.bytes});
+      if ((message.from != nullptr) == sent) ranges.emplace_back(sent ? message.from : message.into, message.bytes);
     return ranges;
   }
 };
@@ -239,9 +263,9 @@ class RecordedLaunches {
     return before_[b][stream] > before_[a][stream];
   }
   [[nodiscard]] static bool interfere(const Launch& a, const Launch& b) {
-    const auto meet = [](const std::vector<Launch::Range>& some, const std::vector<Launch::Range>& others) {
-      return std::any_of(some.begin(), some.end(), [&](const Launch::Range& one) {
-        return std::any_of(others.begin(), others.end(), [&](const Launch::Range& other) { return one.meets(other); });
+    const auto meet = [](const std::vector<Range>& some, const std::vector<Range>& others) {
+      return std::any_of(some.begin(), some.end(), [&](const Range& one) {
+        return std::any_of(others.begin(), others.end(), [&](const Range& other) { return one.meets(other); });
       });
     };
     return meet(a.written(), b.written()) || meet(a.written(), b.read()) || meet(a.read(), b.written());
@@ -351,12 +375,15 @@ class Queue {
       return internal_error(op + " has its workspace outside the device's memory");
     poison(launch.workspace, body.kernel->workspace_bytes());
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const TensorType& type = body.request.outputs[i].type;
-      const auto bytes = static_cast<std::size_t>(type.bytes());
-      if (!owns(outputs[i], bytes)) return internal_error(op + " writes outside the device's memory");
-      poison(outputs[i], bytes);
-      if (!is_narrow(type.element)) continue;
-      results[i] = AlignedBuffer(static_cast<std::size_t>(type.elements()) * sizeof(float));
+      const Operand& output = body.request.outputs[i];
+      const TensorType& type = output.type;
+      if (!owns(outputs[i], static_cast<std::size_t>(spanned_bytes(output))))
+        return internal_error(op + " writes outside the device's memory");
+      const ByteRuns runs = runs_of(output);
+      for (std::size_t run = 0; run < runs.count; ++run) poison(outputs[i] + run * runs.distance, runs.bytes);
+      if (!is_narrow(type.element) && !output.within) continue;
+      results[i] =
+          AlignedBuffer(static_cast<std::size_t>(type.elements()) * std::max(sizeof(float), size_of(type.element)));
       outputs[i] = results[i].data();
     }
     TASO_RETURN_IF_ERROR(body.kernel->execute({inputs, outputs, launch.workspace}));
@@ -368,10 +395,17 @@ class Queue {
       std::memcpy(last, &value, 4);
     }
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const TensorType& type = body.request.outputs[i].type;
-      if (is_narrow(type.element))
-        convert_reals(results[i].data(), ElementType::f32, launch.outputs[i], type.element,
-                      static_cast<std::size_t>(type.elements()));
+      const Operand& output = body.request.outputs[i];
+      const TensorType& type = output.type;
+      AlignedBuffer narrowed;
+      const std::byte* made = results[i].data();
+      if (is_narrow(type.element)) {
+        narrowed = AlignedBuffer(static_cast<std::size_t>(type.bytes()));
+        std::byte* stored = output.within ? narrowed.data() : launch.outputs[i];
+        convert_reals(made, ElementType::f32, stored, type.element, static_cast<std::size_t>(type.elements()));
+        made = narrowed.data();
+      }
+      if (output.within) scatter_runs(output, made, launch.outputs[i]);
     }
     return {};
   }
@@ -458,15 +492,17 @@ class HostBackend final : public Backend {
   bool can_run() const override { return described_.empty(); }
 
   KernelOffer create(const KernelRequest& request, const OperatorRegistry& registry) override {
-    for (const char* declined : {"softmax", "slice", "pad"})
-      if (request.op == declined) return {nullptr, "the test device has no " + request.op};
+    if (is_declined(request)) return {nullptr, "the test device has no " + request.op};
     auto body = std::make_shared<Body>();
     body->request = request;
     body->tf32 = math_ == MathMode::tf32 && is_product(request.op);
-    Expected<std::unique_ptr<Kernel>> kernel = KernelLibrary(registry).create(widened(request));
+    Expected<std::unique_ptr<Kernel>> kernel = KernelLibrary(registry).create(without_wholes(widened(request)));
     if (!kernel) return {nullptr, kernel.error().message};
     body->kernel = std::move(*kernel);
     const int rejections = rejections_of(request);
+    const bool is_within =
+        std::any_of(request.outputs.begin(), request.outputs.end(), [](const Operand& one) { return !!one.within; });
+    if (rejections > 0 && (request.fused || is_within)) return {nullptr, "it failed when it ran"};
     body->fails = is_failing && rejections == 0 && (request.fused || is_product(request.op));
     std::string engine;
     if (choices_ && is_product(request.op)) {
@@ -477,6 +513,7 @@ class HostBackend final : public Backend {
 #if defined(TASO_TEST_FUSES)
     if (request.fused && cuda::product_in(request) == nullptr && !cuda::has_two_products(request))
       body->program = cuda::plan_fused(request).program;
+    if (is_within && !request.fused && !is_product(request.op)) body->program = cuda::plan_program(request).program;
 #endif
     return {std::make_unique<HostKernel>(std::move(body), queue_, engine), ""};
   }
@@ -488,6 +525,9 @@ class HostBackend final : public Backend {
   void use_choices(std::shared_ptr<EngineChoices> choices) override { choices_ = std::move(choices); }
   std::size_t cache_bytes() const override { return std::size_t{1} << 20; }
 
+  bool writes_within(const KernelRequest& request) const override {
+    return rejections_of(request) == 0 && !is_declined(request);
+  }
 #if defined(TASO_TEST_FUSES)
   bool fuses(const KernelRequest& request) const override {
     if (rejections_of(request) > 0) return false;
@@ -563,8 +603,10 @@ class HostBackend final : public Backend {
   }
   Expected<Measurement> measure(const KernelRequest& request, const OperatorRegistry& registry,
                                 std::span<const std::int64_t> /*bounds*/, const MeasureOptions& options) override {
+    if (is_failing && rejections_of(request) == 0 && (request.fused || is_product(request.op)))
+      return Error{ErrorCode::device_unavailable, "the test device cannot execute " + request.op, {}};
     const KernelLibrary host(registry);
-    TASO_ASSIGN(Measurement measurement, KernelTimer(host, options).measure(widened(request)));
+    TASO_ASSIGN(Measurement measurement, KernelTimer(host, options).measure(without_wholes(widened(request))));
     measurement.implementation = "test: " + measurement.implementation;
     return measurement;
   }
