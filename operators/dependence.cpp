@@ -272,7 +272,7 @@ class DependenceInterpreter {
     for (std::size_t i = 0; i < definition.inputs.size(); ++i) {
       const bool chosen = std::find(inputs.begin(), inputs.end(), i) != inputs.end();
       tensors_[definition.inputs[i].name] = chosen ? AbstractValue::element() : AbstractValue::fixed();
-      if (chosen && definition.inputs[i].integers) coordinates_.push_back(definition.inputs[i].name);
+      if (chosen && definition.inputs[i].integers()) coordinates_.push_back(definition.inputs[i].name);
     }
   }
 

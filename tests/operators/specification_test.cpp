@@ -329,7 +329,7 @@ TEST(Specification, MutatedTextsAreRefusedOrWork) {
         std::vector<RingTensor<double>> tensors;
         for (const InputSpec& input : definition.inputs) {
           inputs.push_back(
-              {input.integers ? ElementType::i64 : ElementType::f32, Shape(static_cast<std::size_t>(rank), 2), true});
+              {input.integers() ? ElementType::i64 : ElementType::f32, Shape(static_cast<std::size_t>(rank), 2), true});
           tensors.push_back({inputs.back().shape, std::vector<double>(static_cast<std::size_t>(1) << rank, 0.5),
                              std::vector<std::int64_t>(static_cast<std::size_t>(1) << rank, 1)});
         }

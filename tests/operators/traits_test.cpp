@@ -151,7 +151,7 @@ TEST_P(Traits, FollowFromTheDefinitionAndHoldInNumbers) {
   std::set<std::string> known, needed;
   Inputs reals;
   for (std::size_t i = 0; i < definition.inputs.size(); ++i)
-    if (!definition.inputs[i].integers) reals.push_back(i);
+    if (!definition.inputs[i].integers()) reals.push_back(i);
   for (const std::size_t i : reals) needed.insert(definition.inputs[i].name);
   needed.insert(names_of(definition, reals));
   for (const Inputs& inputs : all_sets(definition)) {

@@ -112,6 +112,10 @@ TEST(Corpus, VerdictsOnRecurrencesAreAsExpected) {
   verdicts_are_as_expected("/tests/data/recurrences/operators", "recurrences.rules");
 }
 
+TEST(Corpus, NothingIsProvedOfIntegersAndTruthValues) {
+  verdicts_are_as_expected("/tests/data/words/operators", "words.rules");
+}
+
 // The axioms alone must not prove what is false.
 TEST(Axioms, DoNotEntailFalsehoods) {
   for (const Substitution& rule : testing::load("false.rules")) {

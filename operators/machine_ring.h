@@ -1,0 +1,42 @@
+/// Machine numbers: doubles, integers of n bits that wrap around, and truth values, as a ring (operators/ring.h). The
+/// one over which definitions are evaluated that compute with more than reals.
+#pragma once
+
+#include <span>
+
+#include "operators/instance.h"
+#include "operators/ring.h"
+
+namespace taso {
+
+/// The ring of one application. Its arithmetic and functions of reals are those of doubles.
+class MachineRing {
+ public:
+  using Element = MachineNumber;
+  static constexpr bool folds_extrema = true;
+  explicit MachineRing(const MachineTypes& types) : types_(types) {}
+  static MachineNumber number(double value);
+  static MachineNumber add(const MachineNumber& a, const MachineNumber& b) { return {a.real + b.real, 0}; }
+  static MachineNumber subtract(const MachineNumber& a, const MachineNumber& b) { return {a.real - b.real, 0}; }
+  static MachineNumber multiply(const MachineNumber& a, const MachineNumber& b) { return {a.real * b.real, 0}; }
+  static MachineNumber divide(const MachineNumber& a, const MachineNumber& b) { return {a.real / b.real, 0}; }
+  [[nodiscard]] MachineNumber call(const FunctionDefinition& function, std::span<const MachineNumber> arguments) const;
+  [[nodiscard]] MachineNumber call(const FunctionDefinition& function, const MachineNumber& x) const {
+    return call(function, std::span(&x, 1));
+  }
+  [[nodiscard]] MachineNumber call(const FunctionDefinition& function, const MachineNumber& x,
+                                   const MachineNumber& y) const {
+    const MachineNumber arguments[] = {x, y};
+    return call(function, arguments);
+  }
+  static MachineNumber extremum(bool maximum, std::span<const MachineNumber> values);
+  static MachineNumber infinity(bool negative) { return {DoubleRing::infinity(negative), 0}; }
+  [[nodiscard]] static Status status() { return {}; }
+
+ private:
+  MachineTypes types_;
+};
+
+/// The types that functions of the application are of.
+[[nodiscard]] MachineTypes machine_types(const OperatorInstance& instance);
+}  // namespace taso
