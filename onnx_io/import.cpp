@@ -383,7 +383,9 @@ class Importer {
         row.max_inputs = line->variadic || row.max_inputs < 0 ? -1 : std::max(row.max_inputs, count);
       }
       check_arity(row, import);
-      require_floats(-1, import);
+      const bool words = std::any_of(lines.begin(), lines.end(),
+                                     [&](const auto& line) { return !catalog_.find(line->op)->over_reals; });
+      require_floats(-1, import, false, words);
       std::vector<Shape> shapes;
       for (const NodeContext::Input& input : import.inputs())
         if (input.present && !import.stopped()) shapes.push_back(input.type.shape);
@@ -457,7 +459,8 @@ class Importer {
 
   /// The first `count` inputs (-1: all) of one real type: all known with positive extents, or the node is carried;
   /// mixed types are an error. What moves elements may move integers, in graphs of pieces.
-  static void require_floats(int count, NodeContext& context, bool moves_elements = false) {
+  /// `words`: integers and truth values, too.
+  static void require_floats(int count, NodeContext& context, bool moves_elements = false, bool words = false) {
     const auto limit =
         count < 0 ? context.input_count() : std::min(context.input_count(), static_cast<std::size_t>(count));
     std::optional<ElementType> first;
@@ -474,7 +477,7 @@ class Importer {
     }
     const bool moves_integers =
         context.of_pieces() && moves_elements && first && (*first == ElementType::i64 || *first == ElementType::i32);
-    if (first && !is_real(*first) && !moves_integers)
+    if (first && !is_real(*first) && !moves_integers && !words)
       return context.decline("its elements are " + std::string(to_string(*first)), Obstacle::element_type);
     for (std::size_t i = 0; i < limit; ++i) {
       if (!context.has_input(i)) continue;

@@ -54,7 +54,7 @@ const std::vector<Folder>& folders() {
   static const std::vector<OperatorRegistry> added = [] {
     std::vector<OperatorRegistry> result;
     for (const std::string folder :
-         {"tests/data/composition", "tests/data/recurrences", "specs/gradients", "tests/data/words"})
+         {"tests/data/composition", "tests/data/recurrences", "specs/gradients"})
       result.push_back(
           OperatorRegistry::load(std::string(TASO_SOURCE_DIR) + "/" + folder + "/operators", &test::registry())
               .value());
@@ -63,8 +63,7 @@ const std::vector<Folder>& folders() {
   static const std::vector<Folder> all = {{"tests/operators/cases", &test::registry()},
                                           {"tests/data/composition/cases", &added[0]},
                                           {"tests/data/recurrences/cases", &added[1]},
-                                          {"tests/gradients/cases", &added[2]},
-                                          {"tests/data/words/cases", &added[3]}};
+                                          {"tests/gradients/cases", &added[2]}};
   return all;
 }
 
