@@ -4,6 +4,7 @@
 #include <span>
 
 #include "graph/reals.h"
+#include "graph/words.h"
 #include "onnx_io/body.h"
 #include "onnx_io/fold.h"
 #include "onnx_io/functions.h"
@@ -475,8 +476,10 @@ class Importer {
                             to_string(type.element));
       first = type.element;
     }
-    const bool moves_integers =
-        context.of_pieces() && moves_elements && first && (*first == ElementType::i64 || *first == ElementType::i32);
+    // Reductions keep shapes as moves do, and compute.
+    const bool moves = moves_elements && first && !context.proto().op_type().starts_with("Reduce");
+    const bool moves_integers = moves && (context.of_pieces() ? *first == ElementType::i64 || *first == ElementType::i32
+                                                              : !context.symbolic() && is_word(*first));
     if (first && !is_real(*first) && !moves_integers && !words)
       return context.decline("its elements are " + std::string(to_string(*first)), Obstacle::element_type);
     for (std::size_t i = 0; i < limit; ++i) {
