@@ -47,8 +47,10 @@ inline std::vector<std::vector<double>> reference_outputs(const Graph& graph, co
   }
   DoubleRing ring;
   std::vector<std::vector<double>> outputs;
-  for (RingTensor<double>& tensor : value_of(evaluate(graph, registry(), ring, tensors)))
+  for (RingTensor<double>& tensor : value_of(evaluate(graph, registry(), ring, tensors))) {
     outputs.push_back(std::move(tensor.elements));
+    for (const std::int64_t word : tensor.integers) outputs.back().push_back(static_cast<double>(word));
+  }
   return outputs;
 }
 
