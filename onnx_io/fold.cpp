@@ -9,6 +9,7 @@
 #include "graph/reals.h"
 #include "graph/words.h"
 #include "operators/evaluate.h"
+#include "operators/machine_ring.h"
 
 namespace taso {
 namespace {
@@ -280,7 +281,9 @@ class Evaluator {
     pointers.reserve(tensors.size());
     for (const auto& tensor : tensors) pointers.push_back(&tensor);
     DoubleRing ring;
-    TASO_ASSIGN(const auto results, evaluate(instance, ring, std::span<const RingTensor<double>* const>(pointers)));
+    const std::span<const RingTensor<double>* const> operands(pointers);
+    TASO_ASSIGN(const auto results, has_machine_numbers(instance) ? evaluate_defined(instance, operands)
+                                                                  : evaluate(instance, ring, operands));
     std::vector<Constant> outputs;
     for (std::size_t i = 0; i < results.size(); ++i) {
       const TensorType& type = node.outputs[i];

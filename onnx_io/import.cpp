@@ -393,6 +393,7 @@ class Importer {
       if (!import.stopped()) import.common_shape(shapes);
     }
     if (!import.stopped()) import_mapped(import, catalog_);
+    if (!import.stopped()) check_outputs(import);
     if (import.error()) return *import.error();
     if (import.declined()) return import.declined();
     record_expansion(index, import);
@@ -489,14 +490,26 @@ class Importer {
     }
   }
 
-  static void check_outputs(NodeContext& context) {
+  void check_outputs(NodeContext& context) const {
     for (std::size_t i = 0; i < context.output_count(); ++i) {
       if (!context.outputs()[i]) {
         if (context.uses_output(i)) return context.decline("output " + std::to_string(i) + " is not modelled");
         continue;
       }
       if (context.is_empty(context.shape_of(*context.outputs()[i]))) return context.decline("an output is empty");
+      if (const Status status = check_defined(*context.outputs()[i]); !status)
+        return context.decline("it is computed of constants: " + status.error().message);
     }
+  }
+
+  /// Whether integers that follow from constants are the same in every runtime: a quotient by 0 is not.
+  [[nodiscard]] Status check_defined(Value output) const {
+    const Node& node = result_.graph.node(output.node);
+    if (node.kind != NodeKind::op || !node.weight_only || !is_integer(node.outputs[output.port].element)) return {};
+    if (const OperatorDefinition* definition = catalog_.find(node.op); definition == nullptr || definition->over_reals)
+      return {};
+    const auto folded = fold_weights(result_.graph, std::span(&output, 1), catalog_);
+    return folded ? Status() : Status(folded.error());
   }
 
   /// The type of what could be computed at these sizes, but not at all.

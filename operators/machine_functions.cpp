@@ -47,22 +47,42 @@ std::int64_t power(std::int64_t x, std::int64_t exponent, const MachineTypes& ty
   return word_of(result);
 }
 
+/// Whether the type has the whole number towards 0.
+bool has_whole(double value, ElementType to) {
+  const double cut = std::trunc(value), values = std::ldexp(1.0, static_cast<int>(8 * size_of(to)));
+  return is_unsigned(to) ? cut >= 0 && cut < values : cut >= -values / 2 && cut < values / 2;
+}
+
+bool divides_by_zero(Numbers x, const MachineTypes&) { return x[1].word == 0; }
+
+/// Whether a power is more than every runtime computes exactly: some compute it in f64.
+bool is_no_power(Numbers x, const MachineTypes& types) {
+  const auto real = [&](std::int64_t word) {
+    return is_unsigned(types.integers) ? static_cast<double>(bits(word)) : static_cast<double>(word);
+  };
+  const double value = std::pow(real(x[0].word), real(x[1].word));
+  return !(std::abs(value) < 9007199254740992.0) || std::trunc(value) != value || !has_whole(value, types.integers);
+}
+
 unsigned width(const MachineTypes& types) { return static_cast<unsigned>(8 * size_of(types.integers)); }
+
+bool shifts_too_far(Numbers x, const MachineTypes& types) { return bits(x[1].word) >= width(types); }
 
 std::int64_t shifted(std::int64_t x, std::int64_t count, bool left, const MachineTypes& types) {
   if (bits(count) >= width(types)) return 0;
   return word_of(left ? bits(x) << bits(count) : bits(x) >> bits(count));
 }
 
-/// The whole number towards 0, modulo 2^n. Beyond 64 bits ONNX defines nothing: here it is the end of i64 (of u64, for
-/// that type), and 0 of NaN.
+/// The whole number towards 0. Beyond the type ONNX defines nothing: it is what processors of the x86 kind make then,
+/// which convert to 32 bits, or 64 where the type is wider, and have the least number for what does not fit.
 std::int64_t whole(double value, ElementType to) {
   constexpr double end = 9223372036854775808.0;  // 2^63
-  if (std::isnan(value)) return 0;
-  if (to == ElementType::u64 && value >= end)
-    return word_of(value >= 2 * end ? std::numeric_limits<std::uint64_t>::max() : static_cast<std::uint64_t>(value));
-  if (value >= end) return std::numeric_limits<std::int64_t>::max();
-  return value < -end ? std::numeric_limits<std::int64_t>::min() : static_cast<std::int64_t>(value);
+  const double cut = std::trunc(value);
+  if (to == ElementType::u64 && cut >= end && cut < 2 * end) return word_of(static_cast<std::uint64_t>(cut));
+  if (size_of(to) < 4 || to == ElementType::i32)
+    return cut >= -2147483648.0 && cut < 2147483648.0 ? static_cast<std::int64_t>(cut)
+                                                      : std::numeric_limits<std::int32_t>::min();
+  return cut >= -end && cut < end ? static_cast<std::int64_t>(cut) : std::numeric_limits<std::int64_t>::min();
 }
 
 MachineNumber converted(const MachineNumber& x, const MachineTypes& types) {
@@ -70,10 +90,14 @@ MachineNumber converted(const MachineNumber& x, const MachineTypes& types) {
   if (to == ElementType::boolean) return truth(is_real(from) ? x.real != 0 : x.word != 0);
   if (is_word(to)) return {0, wrapped(is_real(from) ? whole(x.real, to) : x.word, to)};
   if (is_real(from)) return {rounded(x.real, to), 0};
-  // Rounded once, also where a double does not hold the integer.
-  if (to == ElementType::f32)
-    return {from == ElementType::u64 ? static_cast<float>(bits(x.word)) : static_cast<float>(x.word), 0};
+  // Rounded once to f32, also where a double does not hold the integer; to narrower ones from there, as runtimes do.
+  if (to != ElementType::f64)
+    return {rounded(from == ElementType::u64 ? static_cast<float>(bits(x.word)) : static_cast<float>(x.word), to), 0};
   return {rounded(from == ElementType::u64 ? static_cast<double>(bits(x.word)) : static_cast<double>(x.word), to), 0};
+}
+
+bool is_no_whole_number(Numbers x, const MachineTypes& types) {
+  return is_real(types.from) && is_integer(types.to) && !has_whole(x[0].real, types.to);
 }
 
 struct Row {
@@ -82,12 +106,13 @@ struct Row {
   std::size_t count;
   Domain result;
   MachineNumber (*function)(Numbers, const MachineTypes&);
+  bool (*undefined)(Numbers, const MachineTypes&) = nullptr;  ///< For what ONNX defines no value, nor runtimes agree.
 };
 
 constexpr Domain R = Domain::real, I = Domain::integer, B = Domain::boolean, A = Domain::any;
 
 /// This table is all that C++ knows of functions of integers, of truth values and of those that make them of reals.
-constexpr std::array<Row, 35> rows = {{
+constexpr std::array<Row, 36> rows = {{
     {"bitwise_and",
      {I, I, I},
      2,
@@ -104,7 +129,7 @@ constexpr std::array<Row, 35> rows = {{
      2,
      I,
      [](Numbers x, const MachineTypes& types) { return word(x[0].word ^ x[1].word, types); }},
-    {"cast", {A, A, A}, 1, A, [](Numbers x, const MachineTypes& types) { return converted(x[0], types); }},
+    {"cast", {A, A, A}, 1, A, [](Numbers x, const MachineTypes& types) { return converted(x[0], types); }, is_no_whole_number},
     {"choose", {B, A, A}, 3, A, [](Numbers x, const MachineTypes&) { return x[0].word != 0 ? x[1] : x[2]; }},
     {"choose_integer", {B, I, I}, 3, I, [](Numbers x, const MachineTypes&) { return x[0].word != 0 ? x[1] : x[2]; }},
     {"equal", {R, R, R}, 2, B, [](Numbers x, const MachineTypes&) { return truth(x[0].real == x[1].real); }},
@@ -124,7 +149,8 @@ constexpr std::array<Row, 35> rows = {{
      {I, I, I},
      2,
      I,
-     [](Numbers x, const MachineTypes& types) { return word(quotient(x[0].word, x[1].word, types), types); }},
+     [](Numbers x, const MachineTypes& types) { return word(quotient(x[0].word, x[1].word, types), types); },
+     divides_by_zero},
     {"integer_equal", {I, I, I}, 2, B, [](Numbers x, const MachineTypes&) { return truth(x[0].word == x[1].word); }},
     {"integer_less",
      {I, I, I},
@@ -154,7 +180,8 @@ constexpr std::array<Row, 35> rows = {{
        const std::int64_t left = remainder(x[0].word, x[1].word, types);
        const bool other_sign = left != 0 && less(left, 0, types) != less(x[1].word, 0, types);
        return word(other_sign ? word_of(bits(left) + bits(x[1].word)) : left, types);
-     }},
+     },
+     divides_by_zero},
     {"integer_mul",
      {I, I, I},
      2,
@@ -169,12 +196,14 @@ constexpr std::array<Row, 35> rows = {{
      {I, I, I},
      2,
      I,
-     [](Numbers x, const MachineTypes& types) { return word(power(x[0].word, x[1].word, types), types); }},
+     [](Numbers x, const MachineTypes& types) { return word(power(x[0].word, x[1].word, types), types); },
+     is_no_power},
     {"integer_remainder",
      {I, I, I},
      2,
      I,
-     [](Numbers x, const MachineTypes& types) { return word(remainder(x[0].word, x[1].word, types), types); }},
+     [](Numbers x, const MachineTypes& types) { return word(remainder(x[0].word, x[1].word, types), types); },
+     divides_by_zero},
     {"integer_sign",
      {I, I, I},
      1,
@@ -206,6 +235,7 @@ constexpr std::array<Row, 35> rows = {{
      2,
      B,
      [](Numbers x, const MachineTypes&) { return truth((x[0].word & x[1].word) != 0); }},
+    {"logical_equal", {B, B, B}, 2, B, [](Numbers x, const MachineTypes&) { return truth(x[0].word == x[1].word); }},
     {"logical_not", {B, B, B}, 1, B, [](Numbers x, const MachineTypes&) { return truth(x[0].word == 0); }},
     {"logical_or", {B, B, B}, 2, B, [](Numbers x, const MachineTypes&) { return truth((x[0].word | x[1].word) != 0); }},
     {"logical_xor", {B, B, B}, 2, B, [](Numbers x, const MachineTypes&) { return truth(x[0].word != x[1].word); }},
@@ -213,12 +243,14 @@ constexpr std::array<Row, 35> rows = {{
      {I, I, I},
      2,
      I,
-     [](Numbers x, const MachineTypes& types) { return word(shifted(x[0].word, x[1].word, true, types), types); }},
+     [](Numbers x, const MachineTypes& types) { return word(shifted(x[0].word, x[1].word, true, types), types); },
+     shifts_too_far},
     {"shift_right",
      {I, I, I},
      2,
      I,
-     [](Numbers x, const MachineTypes& types) { return word(shifted(x[0].word, x[1].word, false, types), types); }},
+     [](Numbers x, const MachineTypes& types) { return word(shifted(x[0].word, x[1].word, false, types), types); },
+     shifts_too_far},
 }};
 
 bool fits(const Row& row, const FunctionDefinition& function) {
@@ -236,6 +268,13 @@ std::string to_text(const Row& row) {
 
 }  // namespace
 }  // namespace machine
+
+bool is_undefined(const FunctionDefinition& function, std::span<const MachineNumber> arguments,
+                  const MachineTypes& types) {
+  const auto row = std::find_if(machine::rows.begin(), machine::rows.end(),
+                                [&](const machine::Row& one) { return one.function == function.machine; });
+  return row != machine::rows.end() && row->undefined != nullptr && row->undefined(arguments, types);
+}
 
 const char* to_string(ElementDomain domain) {
   switch (domain) {

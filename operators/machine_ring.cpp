@@ -7,6 +7,7 @@
 #include "graph/words.h"
 #include "operators/evaluate.h"
 #include "operators/lowered_body.h"
+#include "operators/machine_functions.h"
 
 namespace taso {
 
@@ -14,8 +15,12 @@ MachineNumber MachineRing::number(double value) {
   return {value, std::abs(value) < 9.0e18 ? static_cast<std::int64_t>(value) : 0};
 }
 
-MachineNumber MachineRing::call(const FunctionDefinition& function, std::span<const MachineNumber> arguments) const {
-  if (function.machine != nullptr) return function.machine(arguments, types_);
+MachineNumber MachineRing::call(const FunctionDefinition& function, std::span<const MachineNumber> arguments) {
+  if (function.machine != nullptr) {
+    if (defined_ && status_ && is_undefined(function, arguments, types_))
+      status_ = bad_input(function.name + " of these numbers is not defined");
+    return function.machine(arguments, types_);
+  }
   if (arguments.size() == 1) return {function.real(arguments[0].real), 0};
   return {function.real2(arguments[0].real, arguments[1].real), 0};
 }
@@ -42,8 +47,10 @@ MachineTypes machine_types(const OperatorInstance& instance) {
   return types;
 }
 
-Expected<std::vector<RingTensor<double>>> evaluate_machine_numbers(const OperatorInstance& instance,
-                                                                   std::span<const RingTensor<double>* const> inputs) {
+namespace {
+
+Expected<std::vector<RingTensor<double>>> evaluated(const OperatorInstance& instance, MachineRing ring,
+                                                    std::span<const RingTensor<double>* const> inputs) {
   std::vector<RingTensor<MachineNumber>> tensors;
   for (const RingTensor<double>* input : inputs) {
     RingTensor<MachineNumber>& tensor = tensors.emplace_back();
@@ -54,7 +61,6 @@ Expected<std::vector<RingTensor<double>>> evaluate_machine_numbers(const Operato
   }
   std::vector<const RingTensor<MachineNumber>*> pointers;
   for (const RingTensor<MachineNumber>& tensor : tensors) pointers.push_back(&tensor);
-  MachineRing ring(machine_types(instance));
   TASO_ASSIGN(
       const auto results,
       detail::evaluate_elements(instance, ring, std::span<const RingTensor<MachineNumber>* const>(pointers), true));
@@ -71,6 +77,18 @@ Expected<std::vector<RingTensor<double>>> evaluate_machine_numbers(const Operato
     }
   }
   return outputs;
+}
+
+}  // namespace
+
+Expected<std::vector<RingTensor<double>>> evaluate_machine_numbers(const OperatorInstance& instance,
+                                                                   std::span<const RingTensor<double>* const> inputs) {
+  return evaluated(instance, MachineRing(machine_types(instance)), inputs);
+}
+
+Expected<std::vector<RingTensor<double>>> evaluate_defined(const OperatorInstance& instance,
+                                                           std::span<const RingTensor<double>* const> inputs) {
+  return evaluated(instance, MachineRing(machine_types(instance), true), inputs);
 }
 
 }  // namespace taso
