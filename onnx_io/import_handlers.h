@@ -123,6 +123,8 @@ void cast(NodeContext& c);
 /// Where with a condition that is computed, or with elements that no product can hide.
 void choose(NodeContext& c);
 void infinite(NodeContext& c);
+void hardmax(NodeContext& c);
+void eye_like(NodeContext& c);
 void place_of_extremum(NodeContext& c, bool maximum);
 
 }  // namespace taso::import_handlers

@@ -27,8 +27,7 @@ class MachineRing {
   [[nodiscard]] MachineNumber call(const FunctionDefinition& function, const MachineNumber& x) {
     return call(function, std::span(&x, 1));
   }
-  [[nodiscard]] MachineNumber call(const FunctionDefinition& function, const MachineNumber& x,
-                                   const MachineNumber& y) {
+  [[nodiscard]] MachineNumber call(const FunctionDefinition& function, const MachineNumber& x, const MachineNumber& y) {
     const MachineNumber arguments[] = {x, y};
     return call(function, arguments);
   }

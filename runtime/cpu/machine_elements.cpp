@@ -22,6 +22,7 @@
 #include "runtime/cpu/kernels.h"
 
 namespace taso::cpu {
+namespace machine {
 namespace {
 
 constexpr std::size_t most_operands = 3;
@@ -353,8 +354,7 @@ std::optional<MachineCall> machine_call(const OperatorDefinition& definition, co
     if (to_text(input.axes) != axes) return std::nullopt;
   const LoweredStage& stage = body.stages[0];
   const LoweredNode& root = stage.nodes[stage.root];
-  if (root.kind != LoweredNode::Kind::call || root.function->machine == nullptr ||
-      root.operands.size() > most_operands)
+  if (root.kind != LoweredNode::Kind::call || root.function->machine == nullptr || root.operands.size() > most_operands)
     return std::nullopt;
   MachineCall call{root.function, {}, machine_types(instance)};
   for (const std::uint32_t i : root.operands) {
@@ -372,7 +372,10 @@ std::optional<MachineCall> machine_call(const OperatorDefinition& definition, co
 class MachineElements final : public Kernel {
  public:
   MachineElements(const KernelRequest& request, MachineCall call)
-      : Kernel("own machine elements"), walk_(element_walk(request)), call_(std::move(call)), threads_(request.threads) {
+      : Kernel("own machine elements"),
+        walk_(element_walk(request)),
+        call_(std::move(call)),
+        threads_(request.threads) {
     for (const std::size_t input : call_.operands) operands_.push_back(request.inputs[input].type);
     result_ = request.outputs[0].type.element;
     loop_ = loop_of(*call_.function, operands_, result_);
@@ -395,12 +398,11 @@ class MachineElements final : public Kernel {
         const std::size_t input = kernel_->call_.operands[i];
         const std::int64_t stride = kernel_->walk_.strides[input].back();
         row.strides.at(i) = stride;
-        row.operands.at(i) = arguments_->inputs[input] +
-                             (offsets_[input] + begin * stride) *
-                                 static_cast<std::int64_t>(size_of(kernel_->operands_[i].element));
+        row.operands.at(i) =
+            arguments_->inputs[input] +
+            (offsets_[input] + begin * stride) * static_cast<std::int64_t>(size_of(kernel_->operands_[i].element));
       }
-      row.result = arguments_->outputs[0] +
-                   (row_begin + begin) * static_cast<std::int64_t>(size_of(kernel_->result_));
+      row.result = arguments_->outputs[0] + (row_begin + begin) * static_cast<std::int64_t>(size_of(kernel_->result_));
       row.count = end - begin;
       if (kernel_->loop_ != nullptr)
         kernel_->loop_(row);
@@ -441,10 +443,12 @@ class MachineElements final : public Kernel {
 };
 
 }  // namespace
+}  // namespace machine
 
 KernelOffer machine_elements(const KernelRequest& request, const OperatorRegistry& registry) {
   const OperatorDefinition* const definition = registry.find(request.op);
-  if (definition == nullptr || definition->over_reals) return decline("only what computes with integers or truth values");
+  if (definition == nullptr || definition->over_reals)
+    return decline("only what computes with integers or truth values");
   if (std::string reason = no_element_walk(request); !reason.empty()) return decline(std::move(reason));
   std::vector<TensorType> types;
   for (const Operand& input : request.inputs) types.push_back(input.type);
@@ -452,12 +456,11 @@ KernelOffer machine_elements(const KernelRequest& request, const OperatorRegistr
   for (TensorType& type : types) type.shape = {2};
   const auto instance = OperatorInstance::create(registry, request.op, request.attributes, types);
   if (!instance) return decline(instance.error().message);
-  if (instance->output_types().size() != 1 ||
-      instance->output_types()[0].element != request.outputs[0].type.element)
+  if (instance->output_types().size() != 1 || instance->output_types()[0].element != request.outputs[0].type.element)
     return decline("the output is not that of the definition");
-  std::optional<MachineCall> call = machine_call(*definition, *instance);
+  std::optional<machine::MachineCall> call = machine::machine_call(*definition, *instance);
   if (!call) return decline("the definition is not one call of a function for each element");
-  return {std::make_unique<MachineElements>(request, std::move(*call)), ""};
+  return {std::make_unique<machine::MachineElements>(request, std::move(*call)), ""};
 }
 
 }  // namespace taso::cpu

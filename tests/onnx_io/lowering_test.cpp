@@ -40,7 +40,8 @@ std::vector<Tensor> random_inputs(const Graph& graph, std::uint64_t seed) {
       if (is_real(type.element))
         tensor.elements.push_back(rounded(random.normal(), type.element));
       else
-        tensor.integers.push_back(static_cast<std::int64_t>(random.below(type.element == ElementType::boolean ? 2 : 4)));
+        tensor.integers.push_back(
+            static_cast<std::int64_t>(random.below(type.element == ElementType::boolean ? 2 : 4)));
     }
     inputs.push_back(std::move(tensor));
   }
