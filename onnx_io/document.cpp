@@ -204,7 +204,9 @@ Status Document::check_operator_sets() {
 
 bool Document::means_the_same(std::int64_t opset) const {
   const auto before = static_cast<int>(version("")), after = static_cast<int>(opset);
-  if (model_.functions_size() > 0 || graph().node_size() == 0) return false;
+  if (model_.functions_size() > 0 || std::none_of(graph().node().begin(), graph().node().end(),
+                                                  [](const auto& node) { return is_default_domain(node.domain()); }))
+    return false;
   return std::all_of(graph().node().begin(), graph().node().end(), [&](const onnx::NodeProto& node) {
     if (!is_default_domain(node.domain())) return true;
     const bool has_subgraphs = std::any_of(node.attribute().begin(), node.attribute().end(),

@@ -105,8 +105,7 @@ void hardmax(NodeContext& c) {
   constexpr std::int64_t limit = std::int64_t{1} << 20;
   if (extent > limit) return c.decline("it has more than " + std::to_string(limit) + " places");
   std::vector<std::byte> places(static_cast<std::size_t>(extent) * sizeof(std::int64_t));
-  for (std::int64_t i = 0; i < extent; ++i)
-    store_word(places.data(), ElementType::i64, static_cast<std::size_t>(i), i);
+  for (std::int64_t i = 0; i < extent; ++i) store_word(places.data(), ElementType::i64, static_cast<std::size_t>(i), i);
   Shape along(static_cast<std::size_t>(-from_end), 1);
   along[0] = extent;
   const Value all = c.constant(ConstantData::own({ElementType::i64, along, true}, std::move(places)));
