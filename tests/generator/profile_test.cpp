@@ -31,10 +31,8 @@ TEST(Profile, BadProfilesAreRejectedWithAReason) {
 }
 
 TEST(Profile, RulesAreMadeOfOperatorsOnReals) {
-  const auto words = OperatorRegistry::load(std::string(TASO_SOURCE_DIR) + "/tests/data/words/operators", &registry());
-  ASSERT_TRUE(words.ok()) << words.error().to_string();
   const auto profile = parse_profile(
-      "profile p\ngroup g\n  extent a: 2, 3\n  activation x [a]\n  apply is_nan(activation)\n", "file", *words);
+      "profile p\ngroup g\n  extent a: 2, 3\n  activation x [a]\n  apply is_nan(activation)\n", "file", registry());
   ASSERT_FALSE(profile.ok());
   EXPECT_EQ(profile.error().to_string(),
             "file:5:9: 'is_nan' computes with integers or truth values; rules are made of operators on reals");

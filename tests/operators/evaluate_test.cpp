@@ -297,25 +297,20 @@ TEST(Recurrences, LstmIsALoop) {
   for (std::size_t i = 0; i < result.size(); ++i) EXPECT_NEAR(result[i], expected[i], 1e-12) << i;
 }
 
-/// Operators of tests/data/words, on integers and truth values.
-const OperatorRegistry& words() {
-  static const OperatorRegistry registry =
-      OperatorRegistry::load(std::string(TASO_SOURCE_DIR) + "/tests/data/words/operators", &test::registry()).value();
-  return registry;
-}
-
 // No ring but that of machine numbers has functions of other elements than reals: nothing is proved or generated of
 // them.
 TEST(MachineNumbers, AreInNoRingOfReals) {
   const TensorType type = f32({2});
-  const OperatorInstance instance = OperatorInstance::create(words(), "is_nan", {}, std::span(&type, 1)).value();
+  const OperatorInstance instance =
+      OperatorInstance::create(test::registry(), "is_nan", {}, std::span(&type, 1)).value();
   IntegerRing integers;
   const RingTensor<WideInteger> whole{{2}, {1, 2}, {}};
   const RingTensor<WideInteger>* const given = &whole;
   const auto refused = evaluate(instance, integers, std::span<const RingTensor<WideInteger>* const>(&given, 1));
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().message, "is_nan computes with integers or truth values, not in a ring of reals");
-  const auto unfolded = unfold(words(), "is_nan", {}, std::span(&type, 1), [](std::string_view) { return true; });
+  const auto unfolded =
+      unfold(test::registry(), "is_nan", {}, std::span(&type, 1), [](std::string_view) { return true; });
   ASSERT_FALSE(unfolded.ok());
   EXPECT_EQ(unfolded.error().message, "it computes with integers or truth values");
 }
@@ -324,16 +319,16 @@ TEST(MachineNumbers, AreInNoRingOfReals) {
 TEST(MachineNumbers, AreMovedAndMadeInGraphs) {
   Graph graph;
   const NodeId x = graph.add_input("x", f32({2, 3}));
-  const NodeId place = add_op(graph, words(), "arg_max", {{"axis", std::int64_t{-1}}}, {{x, 0}}).value();
+  const NodeId place = add_op(graph, test::registry(), "arg_max", {{"axis", std::int64_t{-1}}}, {{x, 0}}).value();
   const NodeId picked =
-      add_op(graph, words(), "gather_elements", {{"axis", std::int64_t{-1}}}, {{x, 0}, {place, 0}}).value();
+      add_op(graph, test::registry(), "gather_elements", {{"axis", std::int64_t{-1}}}, {{x, 0}, {place, 0}}).value();
   graph.add_output({picked, 0});
   DoubleRing ring;
   const std::vector<double> elements = {1, 5, 2, 9, 7, 8};
   const std::vector<Doubles> inputs = {{{2, 3}, elements, {}}};
-  EXPECT_EQ(evaluate(graph, words(), ring, inputs).value()[0].elements, (std::vector<double>{5, 9}));
+  EXPECT_EQ(evaluate(graph, test::registry(), ring, inputs).value()[0].elements, (std::vector<double>{5, 9}));
   const TensorElements tensor{{ElementType::f64, {2, 3}, true}, std::as_bytes(std::span(elements)), false};
-  ElementEvaluator<DoubleRing> evaluator(graph, words(), ring, std::span(&tensor, 1));
+  ElementEvaluator<DoubleRing> evaluator(graph, test::registry(), ring, std::span(&tensor, 1));
   const Expected<double> element = evaluator.at(graph.outputs()[0], 0);
   ASSERT_FALSE(element.ok());
   EXPECT_EQ(element.error().message, "arg_max makes i64 of reals");
