@@ -36,6 +36,18 @@ bool has_machine_numbers(const OperatorInstance& instance) {
   return !instance.body().over_reals || (!outputs.empty() && is_word(outputs[0].element));
 }
 
+MachineNumber load_number(const std::byte* elements, ElementType type, std::size_t index) {
+  return is_real(type) ? MachineNumber{load_real(elements, type, index), 0}
+                       : MachineNumber{0, load_word(elements, type, index)};
+}
+
+void store_number(std::byte* elements, ElementType type, std::size_t index, const MachineNumber& number) {
+  if (is_real(type))
+    store_real(elements, type, index, number.real);
+  else
+    store_word(elements, type, index, number.word);
+}
+
 MachineTypes machine_types(const OperatorInstance& instance) {
   MachineTypes types;
   const std::vector<TensorType>&inputs = instance.input_types(), &outputs = instance.output_types();

@@ -2,6 +2,7 @@
 /// one over which definitions are evaluated that compute with more than reals.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -43,6 +44,11 @@ class MachineRing {
 
 /// The types that functions of the application are of.
 [[nodiscard]] MachineTypes machine_types(const OperatorInstance& instance);
+
+/// Element `index` of an array of reals, integers or truth values.
+[[nodiscard]] MachineNumber load_number(const std::byte* elements, ElementType type, std::size_t index);
+/// Writes element `index`: a real rounded, an integer wrapped.
+void store_number(std::byte* elements, ElementType type, std::size_t index, const MachineNumber& number);
 
 /// As evaluate_machine_numbers(), and fails where ONNX leaves a value open, so that runtimes differ: what is computed
 /// when a model is written must be what its runtime would have computed.

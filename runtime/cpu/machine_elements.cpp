@@ -11,8 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "graph/reals.h"
-#include "graph/words.h"
 #include "operators/instance.h"
 #include "operators/lowered_body.h"
 #include "operators/machine_ring.h"
@@ -421,16 +419,10 @@ class MachineElements final : public Kernel {
     const std::span<const MachineNumber> arguments = std::span(numbers).first(operands_.size());
     for (std::int64_t i = 0; i < row.count; ++i) {
       for (std::size_t k = 0; k < operands_.size(); ++k) {
-        const ElementType type = operands_[k].element;
         const auto at = static_cast<std::size_t>(i * row.strides.at(k));
-        numbers.at(k) = is_real(type) ? MachineNumber{load_real(row.operands.at(k), type, at), 0}
-                                      : MachineNumber{0, load_word(row.operands.at(k), type, at)};
+        numbers.at(k) = load_number(row.operands.at(k), operands_[k].element, at);
       }
-      const MachineNumber value = call_.function->machine(arguments, call_.types);
-      if (is_word(result_))
-        store_word(row.result, result_, static_cast<std::size_t>(i), value.word);
-      else
-        store_real(row.result, result_, static_cast<std::size_t>(i), value.real);
+      store_number(row.result, result_, static_cast<std::size_t>(i), call_.function->machine(arguments, call_.types));
     }
   }
 

@@ -53,8 +53,7 @@ struct Folder {
 const std::vector<Folder>& folders() {
   static const std::vector<OperatorRegistry> added = [] {
     std::vector<OperatorRegistry> result;
-    for (const std::string folder :
-         {"tests/data/composition", "tests/data/recurrences", "specs/gradients"})
+    for (const std::string folder : {"tests/data/composition", "tests/data/recurrences", "specs/gradients"})
       result.push_back(
           OperatorRegistry::load(std::string(TASO_SOURCE_DIR) + "/" + folder + "/operators", &test::registry())
               .value());
