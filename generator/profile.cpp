@@ -226,6 +226,10 @@ class ProfileParser {
     TASO_ASSIGN(application.op, cursor_.expect_identifier("as the name of an operator"));
     if (!registry_.defines(application.op))
       return bad_input("unknown operator '" + application.op + "'", application.where);
+    if (!registry_.find(application.op)->over_reals)
+      return bad_input(
+          "'" + application.op + "' computes with integers or truth values; rules are made of operators on reals",
+          application.where);
     TASO_RETURN_IF_ERROR(cursor_.expect("(", "after the operator's name"));
     if (!cursor_.at(")")) {
       do {

@@ -234,7 +234,7 @@ void DraftSampler::change(AttributeValue& value) {
   } else if (auto* symbol = std::get_if<SymbolValue>(&value)) {
     std::vector<std::string> functions;
     for (const auto& [name, definition] : bank_.registry().functions())
-      if (definition.arity == 1) functions.push_back(name);
+      if (definition.arity == 1 && definition.is_real()) functions.push_back(name);
     symbol->name = functions[random_.below(functions.size())];
   } else if (auto* real = std::get_if<double>(&value)) {
     *real = static_cast<double>(between(-4, 4)) / 2;

@@ -135,7 +135,8 @@ class GradientParser {
                            (known.empty() ? "none" : known),
                        result.where);
     }
-    if (spec->integers) return bad_input("input " + spec->name + " holds integers: it has no gradient", result.where);
+    if (spec->domain != ElementDomain::real)
+      return bad_input("input " + spec->name + " holds no reals: it has no gradient", result.where);
     result.input = static_cast<std::size_t>(spec - op_->inputs.data());
     if (spec->variadic()) {
       TASO_RETURN_IF_ERROR(cursor_.expect(".", "and the name that counts the inputs, as in d_x.k"));

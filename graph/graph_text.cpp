@@ -31,12 +31,6 @@ std::shared_ptr<const ConstantData> contents_from_name(const TensorType& type, c
   return ConstantData::own(type, std::move(bytes));
 }
 
-std::optional<ElementType> element_named(std::string_view name) {
-  for (int i = 0; i <= static_cast<int>(ElementType::other); ++i)
-    if (name == to_string(static_cast<ElementType>(i))) return static_cast<ElementType>(i);
-  return std::nullopt;
-}
-
 class GraphParser {
  public:
   GraphParser(std::vector<Token> tokens, const OperatorCatalog& catalog)
@@ -78,7 +72,7 @@ class GraphParser {
     TensorType result;
     const SourceLocation where = cursor_.peek().where;
     TASO_ASSIGN(const std::string element, cursor_.expect_identifier("a type such as f32[2, 3]"));
-    const std::optional<ElementType> named = element_named(element);
+    const std::optional<ElementType> named = element_type_named(element);
     if (!named) return bad_input("unknown element type '" + element + "'", where);
     result.element = *named;
     TASO_RETURN_IF_ERROR(cursor_.expect("[", "after " + element));
@@ -217,7 +211,7 @@ class GraphParser {
 
   /// Whether what follows is a type, and not the next statement.
   [[nodiscard]] bool states_type() {
-    return element_named(cursor_.peek().text).has_value() && cursor_.peek(1).text == "[";
+    return element_type_named(cursor_.peek().text).has_value() && cursor_.peek(1).text == "[";
   }
 
   /// `element`: of what an operator without inputs makes.

@@ -36,6 +36,12 @@ const char* to_string(ElementType type) {
   return "?";
 }
 
+std::optional<ElementType> element_type_named(std::string_view name) {
+  for (int i = 0; i <= static_cast<int>(ElementType::other); ++i)
+    if (name == to_string(static_cast<ElementType>(i))) return static_cast<ElementType>(i);
+  return std::nullopt;
+}
+
 std::size_t size_of(ElementType type) {
   switch (type) {
     case ElementType::f64:

@@ -3,8 +3,10 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "support/hash.h"
@@ -32,6 +34,8 @@ enum class ElementType : std::uint8_t {
 
 /// "f32", "i64", ..., "other".
 [[nodiscard]] const char* to_string(ElementType type);
+/// The type of that name; nothing if there is none.
+[[nodiscard]] std::optional<ElementType> element_type_named(std::string_view name);
 /// Bytes of one element; 0 for `other`.
 [[nodiscard]] std::size_t size_of(ElementType type);
 

@@ -176,7 +176,7 @@ std::string help_for(const OwnReason& reason, const onnx::NodeProto& node, const
     case Obstacle::symbolic:
       return shapes_to_give(imported);
     case Obstacle::element_type:
-      return "nothing yet: only real numbers are computed, and integers that are constant";
+      return "nothing yet: it is understood of real numbers alone";
     case Obstacle::opset:
       return "the model converted to opset 7 or newer";
     case Obstacle::constants_only:

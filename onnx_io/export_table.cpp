@@ -280,11 +280,33 @@ void cumulative_sum(LoweringContext& c) {
   c.emit("CumSum", {c.in(0), c.integers({c.axis(0)})}, c.out());
 }
 
+void arg_max(LoweringContext& c) {
+  std::vector<OnnxAttribute> attributes = {{"axis", c.axis(0)}, {"keepdims", 1}};
+  if (const std::int64_t last = c.attributes().integer("last"); last != 0) {
+    if (c.opset() < 12) return c.fail("ArgMax takes the first of equal elements before opset 12");
+    attributes.emplace_back("select_last_index", last);
+  }
+  c.emit("ArgMax", {c.in(0)}, c.out(), std::move(attributes));
+}
+
+void is_inf(LoweringContext& c) {
+  if (c.opset() < 10) return c.fail("IsInf is not in opset " + std::to_string(c.opset()));
+  c.emit("IsInf", {c.in(0)}, c.out(),
+         {{"detect_negative", c.attributes().integer("negative")},
+          {"detect_positive", c.attributes().integer("positive")}});
+}
+
+void select(LoweringContext& c) {
+  if (c.opset() < 9) return c.fail("Where is not in opset " + std::to_string(c.opset()));
+  c.emit("Where", c.broadcasting_operands(), c.out());
+}
+
 /// Operators without inputs: their values are folded, never written as nodes.
 void only_folded(LoweringContext& c) { c.fail("its value is a constant and should have been folded"); }
 
 const std::vector<ExportRow> rows = {
     {"apply", [](LoweringContext& c) { c.emit_function(c.attributes().symbol("act"), c.in(0), c.out()); }},
+    {"arg_max", arg_max},
     {"avg_pool2d_exclude",
      [](LoweringContext& c) {
        pool(c, "AveragePool", {{"count_include_pad", 0}});
@@ -296,6 +318,10 @@ const std::vector<ExportRow> rows = {
     {"batch_norm", batch_norm},
     {"broadcast", broadcast},
     {"clip", clip},
+    {"cast",
+     [](LoweringContext& c) {
+       c.emit("Cast", {c.in(0)}, c.out(), {{"to", std::int64_t{data_type_of(c.node().outputs[0].element)}}});
+     }},
     {"concat", concat},
     {"conv2d",
      [](LoweringContext& c) {
@@ -321,6 +347,7 @@ const std::vector<ExportRow> rows = {
     {"gelu_tanh", function},
     {"hard_sigmoid", function},
     {"hard_swish", function},
+    {"is_inf", is_inf},
     {"layer_norm", layer_norm},
     {"matmul",
      [](LoweringContext& c) {
@@ -346,6 +373,7 @@ const std::vector<ExportRow> rows = {
     {"regroup", regroup},
     {"reshape", [](LoweringContext& c) { emit_reshape(c, c.in(0), c.result_shape(), c.out()); }},
     {"rms_norm", rms_norm},
+    {"select", select},
     {"silu", function},
     {"slice", slice},
     {"smul",

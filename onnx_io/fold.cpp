@@ -7,7 +7,9 @@
 #include <type_traits>
 
 #include "graph/reals.h"
+#include "graph/words.h"
 #include "operators/evaluate.h"
+#include "operators/machine_ring.h"
 
 namespace taso {
 namespace {
@@ -279,28 +281,21 @@ class Evaluator {
     pointers.reserve(tensors.size());
     for (const auto& tensor : tensors) pointers.push_back(&tensor);
     DoubleRing ring;
-    TASO_ASSIGN(const auto results, evaluate(instance, ring, std::span<const RingTensor<double>* const>(pointers)));
+    const std::span<const RingTensor<double>* const> operands(pointers);
+    TASO_ASSIGN(const auto results, has_machine_numbers(instance) ? evaluate_defined(instance, operands)
+                                                                  : evaluate(instance, ring, operands));
     std::vector<Constant> outputs;
     for (std::size_t i = 0; i < results.size(); ++i) {
       const TensorType& type = node.outputs[i];
-      if (type.element == ElementType::i64) {
-        outputs.push_back(integers<std::int64_t>(type, results[i].integers));
-      } else if (type.element == ElementType::i32) {
-        outputs.push_back(integers<std::int32_t>(type, results[i].integers));
-      } else {
-        outputs.push_back(ConstantData::of_reals(type, results[i].elements));
-      }
+      outputs.push_back(is_word(type.element) ? words(type, results[i].integers)
+                                              : ConstantData::of_reals(type, results[i].elements));
     }
     return outputs;
   }
 
-  template <class Integer>
-  static Constant integers(const TensorType& type, const std::vector<std::int64_t>& values) {
-    std::vector<std::byte> bytes(values.size() * sizeof(Integer));
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const auto value = static_cast<Integer>(values[i]);
-      std::memcpy(bytes.data() + i * sizeof(Integer), &value, sizeof(Integer));
-    }
+  static Constant words(const TensorType& type, const std::vector<std::int64_t>& values) {
+    std::vector<std::byte> bytes(values.size() * size_of(type.element));
+    for (std::size_t i = 0; i < values.size(); ++i) store_word(bytes.data(), type.element, i, values[i]);
     return ConstantData::own(type, std::move(bytes));
   }
 

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "graph/reals.h"
+#include "graph/words.h"
 #include "onnx_io/body.h"
 #include "onnx_io/fold.h"
 #include "onnx_io/functions.h"
@@ -383,13 +384,16 @@ class Importer {
         row.max_inputs = line->variadic || row.max_inputs < 0 ? -1 : std::max(row.max_inputs, count);
       }
       check_arity(row, import);
-      require_floats(-1, import);
+      const bool words = std::any_of(lines.begin(), lines.end(),
+                                     [&](const auto& line) { return !catalog_.find(line->op)->over_reals; });
+      require_floats(-1, import, false, words);
       std::vector<Shape> shapes;
       for (const NodeContext::Input& input : import.inputs())
         if (input.present && !import.stopped()) shapes.push_back(input.type.shape);
       if (!import.stopped()) import.common_shape(shapes);
     }
     if (!import.stopped()) import_mapped(import, catalog_);
+    if (!import.stopped()) check_outputs(import);
     if (import.error()) return *import.error();
     if (import.declined()) return import.declined();
     record_expansion(index, import);
@@ -457,7 +461,8 @@ class Importer {
 
   /// The first `count` inputs (-1: all) of one real type: all known with positive extents, or the node is carried;
   /// mixed types are an error. What moves elements may move integers, in graphs of pieces.
-  static void require_floats(int count, NodeContext& context, bool moves_elements = false) {
+  /// `words`: integers and truth values, too.
+  static void require_floats(int count, NodeContext& context, bool moves_elements = false, bool words = false) {
     const auto limit =
         count < 0 ? context.input_count() : std::min(context.input_count(), static_cast<std::size_t>(count));
     std::optional<ElementType> first;
@@ -472,9 +477,11 @@ class Importer {
                             to_string(type.element));
       first = type.element;
     }
-    const bool moves_integers =
-        context.of_pieces() && moves_elements && first && (*first == ElementType::i64 || *first == ElementType::i32);
-    if (first && !is_real(*first) && !moves_integers)
+    // Reductions keep shapes as moves do, and compute.
+    const bool moves = moves_elements && first && !context.proto().op_type().starts_with("Reduce");
+    const bool moves_integers = moves && (context.of_pieces() ? *first == ElementType::i64 || *first == ElementType::i32
+                                                              : !context.symbolic() && is_word(*first));
+    if (first && !is_real(*first) && !moves_integers && !words)
       return context.decline("its elements are " + std::string(to_string(*first)), Obstacle::element_type);
     for (std::size_t i = 0; i < limit; ++i) {
       if (!context.has_input(i)) continue;
@@ -483,14 +490,26 @@ class Importer {
     }
   }
 
-  static void check_outputs(NodeContext& context) {
+  void check_outputs(NodeContext& context) const {
     for (std::size_t i = 0; i < context.output_count(); ++i) {
       if (!context.outputs()[i]) {
         if (context.uses_output(i)) return context.decline("output " + std::to_string(i) + " is not modelled");
         continue;
       }
       if (context.is_empty(context.shape_of(*context.outputs()[i]))) return context.decline("an output is empty");
+      if (const Status status = check_defined(*context.outputs()[i]); !status)
+        return context.decline("it is computed of constants: " + status.error().message);
     }
+  }
+
+  /// Whether integers that follow from constants are the same in every runtime: a quotient by 0 is not.
+  [[nodiscard]] Status check_defined(Value output) const {
+    const Node& node = result_.graph.node(output.node);
+    if (node.kind != NodeKind::op || !node.weight_only || !is_integer(node.outputs[output.port].element)) return {};
+    if (const OperatorDefinition* definition = catalog_.find(node.op); definition == nullptr || definition->over_reals)
+      return {};
+    const auto folded = fold_weights(result_.graph, std::span(&output, 1), catalog_);
+    return folded ? Status() : Status(folded.error());
   }
 
   /// The type of what could be computed at these sizes, but not at all.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/reals.h"
+#include "graph/words.h"
 #include "onnx_io/import_handlers.h"
 #include "support/reversed.h"
 
@@ -38,6 +39,12 @@ void power(NodeContext& c) {
     if (c.stopped()) return;
     const Value raised = c.broadcast(c.constant(ConstantData::of_reals({type, exponent.shape, true}, reals)), shape);
     return c.output(0, c.op("pow", {c.broadcast(c.value(0), shape), raised}));
+  }
+  if (!c.symbolic() && exponent.known && is_integer(exponent.element)) {
+    const Shape shape = c.common_shape({c.shape(0), exponent.shape});
+    const Value raised = c.op("cast", {c.value(1)}, {{"to", SymbolValue{to_string(c.type(0).element)}}});
+    if (c.stopped()) return;
+    return c.output(0, c.op("pow", {c.broadcast(c.value(0), shape), c.broadcast(raised, shape)}));
   }
   if (exponent.element != c.type(0).element && exponent.element != ElementType::other)
     return c.decline(std::string("the exponent is ") + to_string(exponent.element), Obstacle::element_type);

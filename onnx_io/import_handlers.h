@@ -100,7 +100,6 @@ void slice(NodeContext& c);
 void pad(NodeContext& c);
 void gather(NodeContext& c);
 void expand(NodeContext& c);
-void cast(NodeContext& c);
 void depth_to_space(NodeContext& c);
 void space_to_depth(NodeContext& c);
 void tile(NodeContext& c);
@@ -118,5 +117,14 @@ void compress(NodeContext& c);
 void reverse_sequence(NodeContext& c);
 /// `before` and `after` elements of each axis of `x`, none negative: its own, as Pad's mode reflect, edge or wrap says.
 Value padded_by_itself(NodeContext& c, Value x, const std::string& mode, const Shape& before, const Shape& after);
+
+// Integers, truth values, and what makes them of reals.
+void cast(NodeContext& c);
+/// Where with a condition that is computed, or with elements that no product can hide.
+void choose(NodeContext& c);
+void infinite(NodeContext& c);
+void hardmax(NodeContext& c);
+void eye_like(NodeContext& c);
+void place_of_extremum(NodeContext& c, bool maximum);
 
 }  // namespace taso::import_handlers

@@ -315,15 +315,6 @@ void expand(NodeContext& c) {
   c.output(0, c.broadcast(c.value(0), shape));
 }
 
-void cast(NodeContext& c) {
-  c.ignore("saturate");
-  const std::int64_t to = c.integer("to", 0);
-  if (to < 1 || to > std::numeric_limits<std::int32_t>::max() ||
-      element_of(static_cast<std::int32_t>(to)) != c.type(0).element)
-    return c.decline("it changes the element type", Obstacle::element_type);
-  c.output(0, c.value(0));
-}
-
 namespace {
 
 /// Checks what the two operators below have in common; the block size.

@@ -538,6 +538,25 @@ std::shared_ptr<const ConstantData> range(NodeContext& context) {
   return make(out);
 }
 
+/// Floats that are whole numbers, so that it does not matter how they are added up.
+std::shared_ptr<const ConstantData> range_of_floats(NodeContext& context) {
+  constexpr double exact = 1 << 24;  // Up to here every whole number is an f32.
+  const ElementType element = context.type(0).element;
+  std::vector<double> numbers;
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (context.type(i).element != element || context.type(i).elements() != 1) return nullptr;
+    numbers.push_back(context.inputs()[i].constant->to_reals()[0]);
+    if (!(std::abs(numbers.back()) < exact) || std::trunc(numbers.back()) != numbers.back()) return nullptr;
+  }
+  const double start = numbers[0], step = numbers[2];
+  const double count = step == 0 ? -1 : std::max(std::ceil((numbers[1] - start) / step), 0.0);
+  if (count < 0 || count > static_cast<double>(mask_limit)) return nullptr;
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(count); ++i)
+    values.push_back(start + static_cast<double>(i) * step);
+  return ConstantData::of_reals({element, {static_cast<std::int64_t>(values.size())}, true}, values);
+}
+
 /// Elements of any type, as a mask tells.
 std::shared_ptr<const ConstantData> where(NodeContext& context) {
   const auto condition = read(context, 0);
@@ -656,7 +675,7 @@ std::size_t broadcast_index(std::size_t flat, const Shape& target, const Shape& 
 }
 
 bool makes_masks(std::string_view op_type) {
-  return op_type == "Where" || op_type == "ScatterND" || comparison(op_type) != nullptr;
+  return op_type == "Where" || op_type == "ScatterND" || op_type == "Range" || comparison(op_type) != nullptr;
 }
 
 bool computes_constants(std::string_view op_type) {
@@ -721,6 +740,7 @@ std::shared_ptr<const ConstantData> fold_integers(NodeContext& context) {
   if (op == "Transpose") return transpose(context);
   if (op == "ScatterND" && context.input_count() == 3) return scatter_slices(context);
   if (op == "Trilu") return triangle(context);
+  if (op == "Range" && context.input_count() == 3 && is_real(context.type(0).element)) return range_of_floats(context);
   if (op == "Range") return range(context);
   if (op == "Where" && context.input_count() == 3) return where(context);
   if (comparison(op) && context.input_count() == 2 && context.type(0).element == ElementType::f32)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/reals.h"
+#include "onnx_io/schema_types.h"
 
 namespace taso {
 namespace {
@@ -115,10 +116,17 @@ void import_mapped(NodeContext& c, const OperatorRegistry& registry) {
   const MappedNode node = description_of(c);
   const NodeReading reading = read_node(registry, node);
   if (reading.mapping == nullptr) return c.decline(reading.reason, obstacle_of(reading.misfit));
+  if (c.symbolic() && !registry.find(reading.mapping->op)->over_reals)
+    return c.decline("integers and truth values are not computed at symbolic extents", Obstacle::symbolic);
   std::vector<Value> operands;
   for (const std::size_t i : reading.arguments)
     operands.push_back(reading.common ? c.broadcast(c.value(i), *reading.common) : c.value(i));
   const Value result = c.op(reading.mapping->op, std::move(operands), reading.attributes);
+  // What an operator set newer than the linked ONNX says of more types is not known, nor could it be written.
+  if (const OperatorDefinition& definition = *registry.find(reading.mapping->op);
+      !c.stopped() && !definition.over_reals && reading.mapping->domain.empty() &&
+      !makes_elements(c.proto().op_type(), c.opset(), c.graph().type(result).element))
+    return c.decline("its elements are " + std::string(to_string(c.type(0).element)), Obstacle::element_type);
   for (std::size_t i = 0; i < reading.outputs.size(); ++i)
     if (reading.outputs[i]) c.output(i, {result.node, *reading.outputs[i]});
 }

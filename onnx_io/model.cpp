@@ -372,7 +372,10 @@ Expected<std::pair<std::string, Shape>> parse_input_shape(const std::string& tex
 std::vector<ImportedOperator> imported_operators(const OperatorRegistry& registry) {
   std::map<std::string, ImportedOperator> result;
   for (const ImportRow& row : import_rows()) result[row.op_type] = {row.op_type, row.form, row.conditions};
-  for (ImportedOperator& mapped : mapped_operators(registry)) result[mapped.op_type] = std::move(mapped);
+  for (ImportedOperator& mapped : mapped_operators(registry)) {
+    const auto [place, added] = result.try_emplace(mapped.op_type, mapped);
+    if (!added) place->second.form += "; " + mapped.form;
+  }
   std::vector<ImportedOperator> rows;
   for (auto& [op_type, row] : result) rows.push_back(std::move(row));
   return rows;

@@ -1,10 +1,13 @@
 // What handlers of the import table see of a node (onnx_io/import.h).
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "graph/reals.h"
+#include "graph/words.h"
 #include "onnx_io/import.h"
 #include "onnx_io/in_quotes.h"
 
@@ -190,8 +193,49 @@ std::vector<double> NodeContext::real_list(std::string_view name) {
   return {found->floats().begin(), found->floats().end()};
 }
 
+namespace {
+
+/// Whether an index is computed of numbers that are no indices themselves, so that it may be outside of an axis where
+/// the model's inputs are not those that it is made for: no random ones would do then.
+bool may_be_outside(const Graph& graph, Value index, std::int64_t extent) {
+  static const std::set<std::string_view> moving = {"broadcast", "cast",  "concat", "gather",   "gather_elements",
+                                                    "reshape",   "slice", "split",  "transpose"};
+  std::set<NodeId> seen;
+  std::vector<Value> stack = {index};
+  while (!stack.empty()) {
+    const Value value = stack.back();
+    stack.pop_back();
+    const Node& node = graph.node(value.node);
+    if (node.kind != NodeKind::op || node.weight_only || !seen.insert(value.node).second) continue;
+    if (node.op == "arg_max") {
+      const TensorType& type = graph.type(node.inputs[0]);
+      const auto axis =
+          static_cast<std::size_t>(static_cast<std::int64_t>(type.shape.size()) + node.attributes.integer("axis"));
+      if (type.shape[axis] > extent) return true;
+      continue;
+    }
+    // Random indices are 0 or 1 where it is not seen what they are for.
+    if (!moving.contains(node.op) || (extent < 2 && node.op != "reshape")) return true;
+    for (const Value& input : node.inputs) {
+      if (!is_integer(graph.type(input).element)) return true;
+      stack.push_back(input);
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 Value NodeContext::op(std::string_view name, std::vector<Value> inputs, const Attributes& attributes) {
   if (stopped()) return {};
+  if ((name == "gather" || name == "gather_elements") && !symbolic() && !pieces_ && inputs.size() == 2) {
+    const Shape& shape = shape_of(inputs[0]);
+    const auto axis = static_cast<std::size_t>(static_cast<std::int64_t>(shape.size()) + attributes.integer("axis"));
+    if (axis < shape.size() && may_be_outside(*graph_, inputs[1], shape[axis])) {
+      decline("whether its indices, which are computed, are inside is not known before run time");
+      return {};
+    }
+  }
   auto added = add_op(*graph_, *catalog_, name, attributes, std::move(inputs), {.element = real_type()});
   if (!added) {
     decline(added.error().message);

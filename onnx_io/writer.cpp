@@ -186,6 +186,10 @@ class Writer {
       new_constants = new_constants || constant.document_index < 0;
     // Before version 4 every initializer had to be a graph input too.
     if (new_constants && header_.ir_version() < 4) header_.set_ir_version(4);
+    // New nodes are those of the operator set that the file is read as.
+    if (static_cast<std::int64_t>(exported_.nodes.size()) > exported_.verbatim_nodes)
+      for (auto& set : *header_.mutable_opset_import())
+        if (is_default_domain(set.domain()) && set.version() < document_.opset()) set.set_version(document_.opset());
     for (const onnx::FunctionProto& function : exported_.functions) {
       *header_.add_functions() = function;
       report_.functions.push_back(function.domain() + "::" + function.name());

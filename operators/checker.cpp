@@ -19,6 +19,11 @@ class Checker : private ExpressionChecker {
   explicit Checker(const Declarations& declarations) : ExpressionChecker(declarations) {}
 
   Status function(FunctionDefinition& definition) {
+    if (!definition.is_real() && (definition.definition || definition.declares_anything()))
+      return bad_input("'" + definition.name +
+                           "' is no function of reals: it is a primitive of which nothing is declared, neither a "
+                           "definition nor a fact nor a law",
+                       definition.where);
     if (!definition.laws.empty() && definition.definition)
       return bad_input("'" + definition.name + "' is defined by an expression: its laws follow and are not declared",
                        definition.laws[0].where);
@@ -91,6 +96,8 @@ class Checker : private ExpressionChecker {
     TASO_RETURN_IF_ERROR(output());
     TASO_RETURN_IF_ERROR(equations());
     op_->elementwise = is_elementwise(*op_);
+    op_->moves = only_moves(*op_);
+    op_->over_reals = is_over_reals(*op_);
     return laws();
   }
 
@@ -103,11 +110,17 @@ class Checker : private ExpressionChecker {
       for (const AttributeSpec& other : op_->attributes)
         if (&other != &attribute && other.name == attribute.name)
           return bad_input("attribute '" + attribute.name + "' is declared twice", attribute.where);
-      if (attribute.kind == AttributeKind::symbol) {
+      if (attribute.element_type) {
+        if (!attribute.default_value) continue;
+        const std::string& name = std::get<SymbolValue>(*attribute.default_value).name;
+        if (!element_type_named(name))
+          return bad_input("the default of attribute '" + attribute.name + "', '" + name + "', is not an element type",
+                           attribute.where);
+      } else if (attribute.kind == AttributeKind::symbol) {
         if (!attribute.default_value) continue;
         const std::string& name = std::get<SymbolValue>(*attribute.default_value).name;
         const auto function = declarations_.functions.find(name);
-        if (function == declarations_.functions.end() || function->second.arity != 1)
+        if (function == declarations_.functions.end() || function->second.arity != 1 || !function->second.is_real())
           return bad_input("the default of attribute '" + attribute.name + "', '" + name +
                                "', is not a declared function of one parameter",
                            attribute.where);
@@ -125,7 +138,7 @@ class Checker : private ExpressionChecker {
       if (find_tensor(input.name) != nullptr || find(input.name) != nullptr || input.name == "out")
         return bad_input("'" + input.name + "' cannot name an input: it already stands for something else",
                          input.where);
-      tensors_.push_back({input.name, input.axes, input.integers, input.variadic()});
+      tensors_.push_back({input.name, input.axes, input.domain, input.variadic(), true});
     }
     TASO_RETURN_IF_ERROR(solve_sizes());
     for (InputSpec& input : op_->inputs) {
@@ -271,6 +284,12 @@ class Checker : private ExpressionChecker {
 
   Status output() {
     OutputSpec& output = op_->output;
+    if (const AttributeSpec* type = op_->find_attribute(output.type);
+        !output.type.empty() && (type == nullptr || !type->element_type))
+      return bad_input("'" + output.type +
+                           "' is not an attribute of kind 'type', which the element type of the output "
+                           "must be",
+                       output.where);
     const std::size_t mark = scope_.size();
     if (output.count) {
       // The number of outputs is known before any shape is: from attributes alone.
@@ -322,7 +341,7 @@ class Checker : private ExpressionChecker {
       TASO_RETURN_IF_ERROR(equation_of(equation, spec->axes));
       scope_.resize(mark);
       if (i + 1 == equations.size() || equations[i + 1].target != equation.target)
-        tensors_.push_back({spec->name, spec->axes});
+        tensors_.push_back({spec->name, spec->axes, spec->domain});
     }
     if (!any) return bad_input("operator '" + op_->name + "' has no equation 'out[...] = ...'", op_->where);
     return {};
@@ -352,7 +371,7 @@ class Checker : private ExpressionChecker {
       for (std::size_t i = 0; i < steps.count; ++i) {
         IntermediateSpec& spec = op_->intermediates[steps.first + i];
         TASO_RETURN_IF_ERROR(intermediate_axes(spec, (&equation)[i]));
-        tensors_.push_back({spec.name, spec.axes});
+        tensors_.push_back({spec.name, spec.axes, spec.domain});
       }
     const std::size_t mark = scope_.size();
     TASO_RETURN_IF_ERROR(equation_of(equation, op_->intermediates[steps.first + member].axes));
@@ -419,7 +438,8 @@ class Checker : private ExpressionChecker {
                              describe(coordinate.sort),
                          coordinate.where);
     }
-    return real(equation.value);
+    return scalar(equation.value,
+                  equation.target == "out" ? op_->output.domain : op_->find_intermediate(equation.target)->domain);
   }
 
   /// The name that counts the tensors of a variadic input, or the outputs.

@@ -79,7 +79,7 @@ class Composer {
   struct Operand {
     std::string tensor;
     Axes axes;
-    bool integers = false;
+    ElementDomain domain = ElementDomain::real;
   };
   /// A tensor of the definition; the result of an application, if that is what stands there.
   Expected<Operand> operand(const Application::Operand& given) {
@@ -90,9 +90,10 @@ class Composer {
     for (const InputSpec& input : definition_.inputs)
       if (input.name == name) {
         if (input.variadic()) return bad_input("'" + name + "' is variadic, and an operand is one tensor", given.where);
-        return Operand{name, input.axes, input.integers};
+        return Operand{name, input.axes, input.domain};
       }
-    if (const IntermediateSpec* spec = definition_.find_intermediate(name)) return Operand{name, spec->axes, false};
+    if (const IntermediateSpec* spec = definition_.find_intermediate(name))
+      return Operand{name, spec->axes, spec->domain};
     return bad_input("there is no tensor '" + name + "' before this place", given.where);
   }
 
@@ -171,9 +172,9 @@ class Expansion {
     for (std::size_t i = 0; i < given; ++i) {
       TASO_ASSIGN(Composer::Operand operand, composer_.operand(application_.operands[i]));
       const InputSpec& input = applied_.inputs[applied_.variadic() ? 0 : i];
-      if (operand.integers != input.integers)
-        return bad_input("'" + operand.tensor + "' holds " + (operand.integers ? "integers" : "reals") + ", and '" +
-                             input.name + "' of '" + applied_.name + "' " + (input.integers ? "integers" : "reals"),
+      if (operand.domain != input.domain)
+        return bad_input("'" + operand.tensor + "' holds " + elements_of(operand.domain) + ", and '" + input.name +
+                             "' of '" + applied_.name + "' " + elements_of(input.domain),
                          application_.operands[i].where);
       operands_.push_back(std::move(operand));
     }
@@ -501,7 +502,7 @@ class Expansion {
     if (target_ == "out") {
       composer_.definition().output.axes = std::move(all);
     } else {
-      result_spec_ = IntermediateSpec{target_, std::move(all), where_};
+      result_spec_ = IntermediateSpec{target_, applied_.output.domain, std::move(all), where_};
     }
     return {};
   }
@@ -620,7 +621,7 @@ class Expansion {
   Status intermediate(const IntermediateSpec& spec) {
     View view;
     view.tensor = prefix_ + spec.name;
-    IntermediateSpec own{view.tensor, {}, spec.where};
+    IntermediateSpec own{view.tensor, spec.domain, {}, spec.where};
     for (const AxisSpec& axis : spec.axes) {
       TASO_ASSIGN(Axes axes, axes_in_place(axis));
       own.axes.insert(own.axes.end(), axes.begin(), axes.end());

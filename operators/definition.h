@@ -2,9 +2,11 @@
 /// Grammar and meaning: docs/spec-language.md.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,10 +23,23 @@ enum class Sort : std::uint8_t {
   integers,      ///< A vector of such numbers: the extents of rest axes, list attributes.
   index,         ///< An integer that depends on an index variable.
   index_vector,  ///< A vector of them.
-  integer_read,  ///< An element of an input of integers, used as a coordinate.
+  integer_read,  ///< An element of a tensor of integers: a coordinate, or an argument of a function of integers.
+  truth_read,    ///< An element of a tensor of truth values.
+  any_read,      ///< An element of a tensor of which any element type will do.
   boolean,       ///< A comparison.
   real,          ///< A scalar of the ring: tensor elements, real attributes.
 };
+
+/// What the elements of a tensor are. Each is a set of element types: the real ones (graph/reals.h); i8 to u64,
+/// integers of n bits that wrap around; boolean; all of these, where what is computed does not depend on what elements
+/// are.
+enum class ElementDomain : std::uint8_t { real, integer, boolean, any };
+/// "real", "integer", "boolean", "any".
+[[nodiscard]] const char* to_string(ElementDomain domain);
+/// "floating-point numbers", "integers", "truth values", "numbers or truth values".
+[[nodiscard]] const char* elements_of(ElementDomain domain);
+/// Whether the elements of a type are of a domain.
+[[nodiscard]] bool is_of(ElementType type, ElementDomain domain);
 
 /// The functions of sizes and indices that the language has by itself (operators/size_functions.h).
 enum class SizeBuiltin : std::uint8_t {
@@ -109,6 +124,18 @@ struct Expression {
 
 __extension__ using WideInteger = __int128;
 
+/// An element of a tensor as machines hold it. Of a number of a definition both members are that number.
+struct MachineNumber {
+  double real = 0;        ///< An element of a real type.
+  std::int64_t word = 0;  ///< An integer, its bits extended to 64 by its sign if it has one; 0 or 1 of a truth value.
+};
+/// The element types of an operator's application, for functions of machine numbers.
+struct MachineTypes {
+  ElementType integers = ElementType::i64;  ///< Of those that it computes with.
+  ElementType from = ElementType::f32;      ///< Of its first input: what is converted.
+  ElementType to = ElementType::f32;        ///< Of what it makes.
+};
+
 /// The real numbers on which something is defined.
 enum class ArgumentDomain : std::uint8_t { all, nonnegative, nonzero, positive };
 /// "positive", ...
@@ -155,8 +182,21 @@ struct FunctionDefinition {
   double (*real)(double) = nullptr;             ///< The real function of a unary primitive.
   double (*real2)(double, double) = nullptr;    ///< The real function of a binary primitive.
   WideInteger (*whole)(WideInteger) = nullptr;  ///< A unary primitive on integers, if it maps them to integers.
-  std::uint64_t key = 0;                        ///< Hash of the name: keys the oracle of FieldRing.
+  /// What the parameters are, and the value. Where one is not real, so is the function no function of reals: no ring
+  /// but that of machine numbers (operators/machine_ring.h) has it, and provers know nothing of it.
+  std::vector<ElementDomain> parameter_domains;
+  ElementDomain result = ElementDomain::real;
+  /// Of such a function, which is a primitive: what it computes.
+  MachineNumber (*machine)(std::span<const MachineNumber> arguments, const MachineTypes& types) = nullptr;
+  std::uint64_t key = 0;  ///< Hash of the name: keys the oracle of FieldRing.
   SourceLocation where;
+
+  /// Whether it is a function of reals.
+  [[nodiscard]] bool is_real() const {
+    return result == ElementDomain::real &&
+           std::all_of(parameter_domains.begin(), parameter_domains.end(),
+                       [](ElementDomain parameter) { return parameter == ElementDomain::real; });
+  }
 
   [[nodiscard]] bool is_primitive() const { return !definition; }
   /// Whether a fact, a domain or a law is declared.
@@ -189,14 +229,19 @@ struct AxisSpec {
 
 struct InputSpec {
   std::string name;
-  bool integers = false;  ///< Holds indices instead of reals.
-  std::string piece;      ///< Variadic: the name that counts its tensors; otherwise empty.
+  ElementDomain domain = ElementDomain::real;
+  std::string piece;  ///< Variadic: the name that counts its tensors; otherwise empty.
   std::vector<AxisSpec> axes;
   SourceLocation where;
   [[nodiscard]] bool variadic() const { return !piece.empty(); }
+  /// Holds integers: those of coordinates (i32 or i64), or numbers of any type.
+  [[nodiscard]] bool integers() const { return domain == ElementDomain::integer; }
 };
 
 struct OutputSpec {
+  /// Real or any: of the type of the inputs of that domain. Integers: likewise, i64 where there is no such input.
+  ElementDomain domain = ElementDomain::real;
+  std::string type;  ///< The attribute that is the element type; then `domain` is any. Otherwise empty.
   std::vector<AxisSpec> axes;
   std::string piece;                ///< Several outputs: the name that counts them; otherwise empty.
   std::optional<Expression> count;  ///< Several outputs: their number, from attributes alone.
@@ -206,6 +251,7 @@ struct OutputSpec {
 struct AttributeSpec {
   std::string name;
   AttributeKind kind = AttributeKind::integer;
+  bool element_type = false;                    ///< Of a symbol: it names an element type, not a function.
   std::optional<Expression> length;             ///< Lists only: how many entries; absent if any number will do.
   int constraint = 0;                           ///< Number of the constraint on a length that depends on shapes; or 0.
   std::optional<AttributeValue> default_value;  ///< Absent: the attribute must be given.
@@ -243,6 +289,7 @@ struct Recurrence {
 /// A tensor that is computed once and read like an input.
 struct IntermediateSpec {
   std::string name;
+  ElementDomain domain = ElementDomain::real;
   std::vector<AxisSpec> axes;  ///< The extents of a rest may be any vector of sizes.
   SourceLocation where;
   std::optional<Recurrence> recurrence = std::nullopt;  ///< Assigned by the checker.
@@ -298,6 +345,12 @@ struct OperatorDefinition {
   /// An element of the output is a scalar function of the elements of the inputs at the same place, and of inputs
   /// without axes. Assigned by the checker.
   bool elementwise = false;
+  /// Every element of the outputs is an element of an input, or a number: whatever the elements are, the same ones.
+  /// Inputs and outputs that are not declared otherwise are of any elements then. Assigned by the checker.
+  bool moves = false;
+  /// All that it computes are reals; integers are coordinates alone. What is proved of an operator is proved of these.
+  /// Assigned by the checker.
+  bool over_reals = true;
   SourceLocation where;
 
   [[nodiscard]] bool variadic() const { return inputs.size() == 1 && inputs[0].variadic(); }
@@ -305,6 +358,10 @@ struct OperatorDefinition {
   /// nullptr if there is none of that name.
   [[nodiscard]] const AttributeSpec* find_attribute(std::string_view attribute) const;
   [[nodiscard]] const IntermediateSpec* find_intermediate(std::string_view intermediate) const;
+  /// What the elements of input `i` may be (of a variadic one, of any of its tensors).
+  [[nodiscard]] ElementDomain domain_of(std::size_t i) const;
+  /// Whether input `i` may hold elements of a type; coordinates are i32 or i64.
+  [[nodiscard]] bool takes(std::size_t i, ElementType type) const;
 };
 
 /// "The extent of output axis `output_axis` is the extent of axis `input_axis` of input `input`", axes counted from the
@@ -319,6 +376,12 @@ struct AxisFact {
 
 /// Facts that hold for every application; for operators with one output and fixed inputs.
 [[nodiscard]] std::vector<AxisFact> axis_facts(const OperatorDefinition& definition);
+
+/// Whether every element that a checked definition makes is one that it reads, or a number (OperatorDefinition::moves).
+[[nodiscard]] bool only_moves(const OperatorDefinition& definition);
+
+/// Whether all that a checked definition computes are reals (OperatorDefinition::over_reals).
+[[nodiscard]] bool is_over_reals(const OperatorDefinition& definition);
 
 /// Whether a checked definition is of the form out[I..] = f(x[I..], y[I..], s[], ...), f a scalar function.
 [[nodiscard]] bool is_elementwise(const OperatorDefinition& definition);

@@ -272,7 +272,7 @@ class DependenceInterpreter {
     for (std::size_t i = 0; i < definition.inputs.size(); ++i) {
       const bool chosen = std::find(inputs.begin(), inputs.end(), i) != inputs.end();
       tensors_[definition.inputs[i].name] = chosen ? AbstractValue::element() : AbstractValue::fixed();
-      if (chosen && definition.inputs[i].integers) coordinates_.push_back(definition.inputs[i].name);
+      if (chosen && definition.inputs[i].integers()) coordinates_.push_back(definition.inputs[i].name);
     }
   }
 
@@ -487,6 +487,8 @@ Dependence dependence(const OperatorRegistry& registry, std::string_view op, std
                       const Attributes* attributes) {
   const OperatorDefinition* definition = registry.find(op);
   TASO_CHECK(definition != nullptr, "the dependence of an operator that the registry lacks is asked for");
+  // Nothing is known of functions of integers and truth values.
+  if (!definition->over_reals) return {};
   const AbstractValue value = DependenceInterpreter(registry, *definition, inputs, attributes).run();
   return {.linear = !value.constant && !value.other,
           .affine = !value.other,

@@ -15,8 +15,11 @@ std::string ranges(const std::vector<Expression::Range>& list) {
 }
 
 std::string equation_text(const OperatorDefinition& definition, const Equation& equation) {
-  std::string left = equation.target + (equation.piece.empty() ? "" : "." + equation.piece) + "[";
   const IntermediateSpec* const intermediate = definition.find_intermediate(equation.target);
+  std::string left = intermediate != nullptr && intermediate->domain != ElementDomain::real
+                         ? to_string(intermediate->domain) + std::string(" ")
+                         : "";
+  left += equation.target + (equation.piece.empty() ? "" : "." + equation.piece) + "[";
   for (std::size_t i = 0; i < equation.coordinates.size(); ++i) {
     const Expression& coordinate = equation.coordinates[i];
     left += (i == 0 ? "" : ", ") + to_text(coordinate) + (coordinate.rest ? ".." : "");

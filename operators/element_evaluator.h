@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <span>
@@ -17,6 +16,7 @@
 
 #include "graph/graph.h"
 #include "graph/reals.h"
+#include "graph/words.h"
 #include "operators/evaluate.h"
 #include "operators/instance.h"
 #include "operators/lowered_body.h"
@@ -31,22 +31,15 @@ struct TensorElements {
   std::span<const std::byte> bytes;
   bool repeated = false;  ///< `bytes` are one element, which all are.
 
-  /// Whether numbers of this type are read: real ones, i32 and i64.
+  /// Whether elements of this type are read: real ones, integers and truth values.
   [[nodiscard]] bool is_readable() const { return is_real(type.element) || is_integer(); }
-  [[nodiscard]] bool is_integer() const { return type.element == ElementType::i32 || type.element == ElementType::i64; }
+  /// Whether they are words (graph/words.h).
+  [[nodiscard]] bool is_integer() const { return is_word(type.element); }
   [[nodiscard]] double real(std::int64_t offset) const {
     return load_real(bytes.data(), type.element, repeated ? 0 : static_cast<std::size_t>(offset));
   }
   [[nodiscard]] std::int64_t integer(std::int64_t offset) const {
-    return type.element == ElementType::i32 ? std::int64_t{load<std::int32_t>(offset)} : load<std::int64_t>(offset);
-  }
-
- private:
-  template <class T>
-  [[nodiscard]] T load(std::int64_t offset) const {
-    T value;
-    std::memcpy(&value, bytes.data() + (repeated ? 0 : static_cast<std::size_t>(offset) * sizeof(T)), sizeof(T));
-    return value;
+    return load_word(bytes.data(), type.element, repeated ? 0 : static_cast<std::size_t>(offset));
   }
 };
 
@@ -182,9 +175,8 @@ class ElementEvaluator {
         break;
       }
       case NodeKind::op: {
-        if (const ElementType element = graph_.type(value).element;
-            element == ElementType::i32 || element == ElementType::i64) {
-          TASO_ASSIGN(operand.tensor, copied_integers(value));
+        if (is_word(graph_.type(value).element)) {
+          TASO_ASSIGN(operand.tensor, moved_words(value));
           return operand;
         }
         TASO_ASSIGN(operand.producer, operator_of(value.node));
@@ -201,25 +193,30 @@ class ElementEvaluator {
     return operand;
   }
 
-  /// Integers that an operator copies, all of them.
-  Expected<TensorElements> copied_integers(Value value) {
+  /// Integers or truth values that an operator moves, all of them.
+  Expected<TensorElements> moved_words(Value value) {
     const TensorType type{ElementType::i64, graph_.type(value).shape, true};
-    if (copied_.find(value.node) == copied_.end()) {
+    if (moved_.find(value.node) == moved_.end()) {
       const Node& node = graph_.node(value.node);
       std::vector<TensorType> types;
-      std::vector<std::vector<std::int64_t>> inputs;
+      std::vector<RingTensor<double>> inputs;
       for (const Value& input : node.inputs) {
         types.push_back(graph_.type(input));
         TASO_ASSIGN(const Operand operand, operand_of(input));
-        std::vector<std::int64_t>& elements = inputs.emplace_back();
-        for (std::int64_t i = 0; i < types.back().elements(); ++i) elements.push_back(operand.tensor.integer(i));
+        if (operand.producer != nullptr || !operand.tensor.is_integer())
+          return bad_input(node.op + " makes " + to_string(graph_.type(value).element) + " of reals");
+        RingTensor<double>& tensor = inputs.emplace_back();
+        tensor.shape = types.back().shape;
+        for (std::int64_t i = 0; i < types.back().elements(); ++i) tensor.integers.push_back(operand.tensor.integer(i));
       }
       TASO_ASSIGN(const OperatorInstance instance,
                   OperatorInstance::create(registry_, node.op, node.attributes, types));
-      const std::vector<std::span<const std::int64_t>> spans(inputs.begin(), inputs.end());
-      TASO_ASSIGN(copied_[value.node], copy_integers(instance, spans));
+      std::vector<const RingTensor<double>*> pointers;
+      for (const RingTensor<double>& tensor : inputs) pointers.push_back(&tensor);
+      TASO_ASSIGN(moved_[value.node],
+                  evaluate_machine_numbers(instance, std::span<const RingTensor<double>* const>(pointers)));
     }
-    return TensorElements{type, std::as_bytes(std::span(copied_[value.node].at(value.port))), false};
+    return TensorElements{type, std::as_bytes(std::span(moved_[value.node].at(value.port).integers)), false};
   }
 
   Expected<Operator*> operator_of(NodeId id) {
@@ -228,6 +225,7 @@ class ElementEvaluator {
     std::vector<TensorType> types;
     for (const Value& input : node.inputs) types.push_back(graph_.type(input));
     TASO_ASSIGN(OperatorInstance instance, OperatorInstance::create(registry_, node.op, node.attributes, types));
+    if (!instance.body().over_reals) return bad_input(node.op + " computes with integers or truth values");
     auto made = std::make_unique<Operator>(std::move(instance));
     made->types = node.outputs;
     for (const Value& input : node.inputs) {
@@ -317,7 +315,7 @@ class ElementEvaluator {
   Ring& ring_;
   std::span<const TensorElements> inputs_;
   std::unordered_map<NodeId, std::unique_ptr<Operator>> operators_;
-  std::unordered_map<NodeId, std::vector<std::vector<std::int64_t>>> copied_;
+  std::unordered_map<NodeId, std::vector<RingTensor<double>>> moved_;
   std::int64_t reads_ = 0, allowed_ = std::numeric_limits<std::int64_t>::max();
   bool exhausted_ = false;
   Status status_;

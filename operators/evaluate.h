@@ -11,7 +11,8 @@
 
 namespace taso {
 
-/// A tensor of ring elements in row-major order; tensors of integers (indices) carry `integers` instead.
+/// A tensor of ring elements in row-major order; tensors of integers and truth values carry words (graph/words.h), in
+/// `integers`, instead.
 template <class Element>
 struct RingTensor {
   Shape shape;
@@ -19,18 +20,18 @@ struct RingTensor {
   std::vector<std::int64_t> integers;
 };
 
-/// The outputs of one operator application.
+/// The outputs of one operator application. One that computes with integers or truth values is evaluated over doubles
+/// (DoubleRing) alone, one that only moves them over any ring.
 template <class Ring>
 [[nodiscard]] Expected<std::vector<RingTensor<typename Ring::Element>>> evaluate(
     const OperatorInstance& instance, Ring& ring, std::span<const RingTensor<typename Ring::Element>* const> inputs);
 
-/// Whether the operator only copies elements (OperatorSignature::copies) and they are integers.
-[[nodiscard]] bool copies_integers(const OperatorInstance& instance);
-
-/// The outputs of such an operator, whatever the ring; evaluate() does this. Fails where inputs do not have all
-/// elements.
-[[nodiscard]] Expected<std::vector<std::vector<std::int64_t>>> copy_integers(
-    const OperatorInstance& instance, std::span<const std::span<const std::int64_t>> inputs);
+/// Whether an application computes with elements, or moves some, that are not real.
+[[nodiscard]] bool has_machine_numbers(const OperatorInstance& instance);
+/// The outputs of such an application; evaluate() does this. Tensors of words have `integers`, others `elements`.
+/// Fails where inputs do not have all elements.
+[[nodiscard]] Expected<std::vector<RingTensor<double>>> evaluate_machine_numbers(
+    const OperatorInstance& instance, std::span<const RingTensor<double>* const> inputs);
 
 /// The outputs of a graph of ops (no opaque nodes); `inputs` in the order of graph.inputs(). Float constants enter by
 /// Ring::number.

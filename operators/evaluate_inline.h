@@ -2,9 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <string>
 #include <utility>
 
+#include "graph/words.h"
 #include "operators/evaluate.h"
 #include "operators/lowered_body.h"
 #include "operators/stage_interpreter.h"
@@ -192,8 +194,7 @@ Expected<std::vector<RingTensor<typename Ring::Element>>> evaluate_elements(
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Shape& shape = instance.input_types()[i].shape;
     const auto elements = static_cast<std::size_t>(volume(shape));
-    const bool reals = integers_are_elements || (instance.input_types()[i].element != ElementType::i32 &&
-                                                 instance.input_types()[i].element != ElementType::i64);
+    const bool reals = integers_are_elements || !is_word(instance.input_types()[i].element);
     if (inputs[i]->shape != shape || (reals ? inputs[i]->elements.size() : inputs[i]->integers.size()) != elements)
       return bad_input(body.op + ": input " + std::to_string(i) + " is " + to_string(inputs[i]->shape) + ", expected " +
                        to_string(shape) + " with all elements");
@@ -235,14 +236,22 @@ Expected<std::vector<RingTensor<typename Ring::Element>>> evaluate_elements(
 template <class Ring>
 Expected<std::vector<RingTensor<typename Ring::Element>>> evaluate(
     const OperatorInstance& instance, Ring& ring, std::span<const RingTensor<typename Ring::Element>* const> inputs) {
-  if (!copies_integers(instance)) return detail::evaluate_elements(instance, ring, inputs, false);
-  std::vector<RingTensor<typename Ring::Element>> outputs;
-  std::vector<std::span<const std::int64_t>> integers;
-  for (const auto* input : inputs) integers.emplace_back(input->integers);
-  TASO_ASSIGN(std::vector<std::vector<std::int64_t>> copied, copy_integers(instance, integers));
-  for (std::size_t i = 0; i < copied.size(); ++i)
-    outputs.push_back({instance.output_types()[i].shape, {}, std::move(copied[i])});
-  return outputs;
+  if (!has_machine_numbers(instance)) return detail::evaluate_elements(instance, ring, inputs, false);
+  if constexpr (std::same_as<Ring, DoubleRing>) {
+    return evaluate_machine_numbers(instance, inputs);
+  } else {
+    if (!instance.body().moves)
+      return bad_input(instance.body().op + " computes with integers or truth values, not in a ring of reals");
+    std::vector<RingTensor<double>> words;
+    for (const auto* input : inputs) words.push_back({input->shape, {}, input->integers});
+    std::vector<const RingTensor<double>*> pointers;
+    for (const RingTensor<double>& tensor : words) pointers.push_back(&tensor);
+    TASO_ASSIGN(std::vector<RingTensor<double>> moved,
+                evaluate_machine_numbers(instance, std::span<const RingTensor<double>* const>(pointers)));
+    std::vector<RingTensor<typename Ring::Element>> outputs;
+    for (RingTensor<double>& tensor : moved) outputs.push_back({tensor.shape, {}, std::move(tensor.integers)});
+    return outputs;
+  }
 }
 
 template <class Ring>

@@ -26,13 +26,32 @@ const char* describe(Sort sort) {
     case Sort::index_vector:
       return "a vector of indices";
     case Sort::integer_read:
-      return "an element of an input of integers";
+      return "an integer element";
+    case Sort::truth_read:
+      return "a truth value";
+    case Sort::any_read:
+      return "an element of any type";
     case Sort::boolean:
       return "a condition";
     case Sort::real:
       return "a real";
   }
   return "?";
+}
+
+/// What elements of a domain are.
+Sort sort_of(ElementDomain domain) {
+  switch (domain) {
+    case ElementDomain::real:
+      break;
+    case ElementDomain::integer:
+      return Sort::integer_read;
+    case ElementDomain::boolean:
+      return Sort::truth_read;
+    case ElementDomain::any:
+      return Sort::any_read;
+  }
+  return Sort::real;
 }
 
 Sort whole(bool vector, bool index) {
@@ -53,7 +72,8 @@ const ReadableTensor* ExpressionChecker::find_tensor(std::string_view name) cons
 
 const AttributeSpec* ExpressionChecker::function_attribute(std::string_view name) const {
   const AttributeSpec* attribute = op_ == nullptr ? nullptr : op_->find_attribute(name);
-  return attribute != nullptr && attribute->kind == AttributeKind::symbol ? attribute : nullptr;
+  return attribute != nullptr && attribute->kind == AttributeKind::symbol && !attribute->element_type ? attribute
+                                                                                                      : nullptr;
 }
 
 Status ExpressionChecker::declare(const std::string& name, Sort sort, const SourceLocation& where) {
@@ -81,6 +101,23 @@ Status ExpressionChecker::real_operand(const Expression& expression) {
   if (expression.sort == Sort::real || expression.sort == Sort::integer) return {};
   return bad_input("a scalar is needed here, and " + to_text(expression) + " is " + describe(expression.sort),
                    expression.where);
+}
+
+Status ExpressionChecker::scalar(Expression& expression, ElementDomain domain) {
+  TASO_RETURN_IF_ERROR(check(expression));
+  return scalar_operand(expression, domain);
+}
+
+Status ExpressionChecker::scalar_operand(const Expression& expression, ElementDomain domain) {
+  if (domain == ElementDomain::real) return real_operand(expression);
+  const Sort sort = expression.sort;
+  const bool number = sort == Sort::integer && domain != ElementDomain::boolean;
+  const bool element =
+      sort == Sort::real || sort == Sort::integer_read || sort == Sort::truth_read || sort == Sort::any_read;
+  if (number || sort == sort_of(domain) || (domain == ElementDomain::any && element)) return {};
+  return bad_input(
+      std::string(describe(sort_of(domain))) + " is needed here, and " + to_text(expression) + " is " + describe(sort),
+      expression.where);
 }
 
 Status ExpressionChecker::check(Expression& e) {
@@ -163,10 +200,17 @@ Status ExpressionChecker::check(Expression& e) {
       return {};
     case Kind::conditional:
       TASO_RETURN_IF_ERROR(expect(e.operands[0], Sort::boolean, "the condition of 'if'"));
-      TASO_RETURN_IF_ERROR(real(e.operands[1]));
-      TASO_RETURN_IF_ERROR(real(e.operands[2]));
+      TASO_RETURN_IF_ERROR(check(e.operands[1]));
+      TASO_RETURN_IF_ERROR(check(e.operands[2]));
       e.sort = Sort::real;
-      return {};
+      if (const Sort sort = e.operands[1].sort;
+          sort == e.operands[2].sort &&
+          (sort == Sort::integer_read || sort == Sort::truth_read || sort == Sort::any_read)) {
+        e.sort = sort;
+        return {};
+      }
+      TASO_RETURN_IF_ERROR(real_operand(e.operands[1]));
+      return real_operand(e.operands[2]);
     case Kind::read:
       return read(e, false);
     case Kind::valid:
@@ -349,15 +393,19 @@ Status ExpressionChecker::call(Expression& e) {
     return {};
   }
   std::size_t expected = 1;
+  const FunctionDefinition* named = nullptr;
   if (function_attribute(e.name) == nullptr) {
     const auto function = declarations_.functions.find(e.name);
     if (function == declarations_.functions.end())
       return bad_input("unknown function '" + e.name + "'; declare it: function " + e.name + "(x)", e.where);
-    expected = static_cast<std::size_t>(function->second.arity);
+    named = &function->second;
+    expected = static_cast<std::size_t>(named->arity);
   }
   TASO_RETURN_IF_ERROR(arity(e, expected));
-  for (const Expression& operand : e.operands) TASO_RETURN_IF_ERROR(real_operand(operand));
-  e.sort = Sort::real;
+  for (std::size_t i = 0; i < e.operands.size(); ++i)
+    TASO_RETURN_IF_ERROR(
+        scalar_operand(e.operands[i], named == nullptr ? ElementDomain::real : named->parameter_domains[i]));
+  e.sort = named == nullptr ? Sort::real : sort_of(named->result);
   return {};
 }
 
@@ -428,13 +476,14 @@ Status ExpressionChecker::read(Expression& e, bool extremum) {
     for (std::size_t i = 0; i < e.operands.size(); ++i)
       TASO_RETURN_IF_ERROR(coordinate(e.operands[i], tensor->axes[i]));
   }
-  e.sort = tensor->integers ? Sort::integer_read : Sort::real;
+  e.sort = sort_of(tensor->domain);
+  if (extremum && tensor->domain != ElementDomain::real)
+    return bad_input("max and min are of reals, and " + to_text(e) + " is " + describe(e.sort), e.where);
   if (e.fallback == nullptr || extremum) return {};
-  if (tensor->integers) return bad_input("a read of integers cannot have 'or'", e.where);
   if (is_infinity(e.fallback.get()))
     return bad_input("'or -inf' stands directly under max, and 'or inf' under min", e.where);
   Expression fallback = *e.fallback;
-  TASO_RETURN_IF_ERROR(real(fallback));
+  TASO_RETURN_IF_ERROR(scalar(fallback, tensor->domain));
   e.fallback = std::make_shared<const Expression>(std::move(fallback));
   return {};
 }
@@ -443,7 +492,14 @@ Status ExpressionChecker::read(Expression& e, bool extremum) {
 bool ExpressionChecker::says_integers(const Expression& e) const {
   const Expression* read = indirect_coordinate(e).read;
   const ReadableTensor* tensor = read != &e && read->kind == Kind::read ? find_tensor(read->name) : nullptr;
-  return tensor != nullptr && tensor->integers;
+  return tensor != nullptr && tensor->domain == ElementDomain::integer;
+}
+
+Status ExpressionChecker::plain_index(const Expression& read) const {
+  if (read.fallback != nullptr) return bad_input("a read of integers cannot have 'or' in a coordinate", read.where);
+  if (read.kind == Kind::read && find_tensor(read.name)->input) return {};
+  return bad_input("integers of a coordinate are read from an input, and " + to_text(read) + " is computed",
+                   read.where);
 }
 
 Status ExpressionChecker::indirect(Expression& e) {
@@ -453,6 +509,7 @@ Status ExpressionChecker::indirect(Expression& e) {
     return bad_input("how many places '" + to_text(index) + "' is one of must be said: '" + to_text(index) + " % n'",
                      index.where);
   TASO_RETURN_IF_ERROR(read(index.operands[0], false));
+  TASO_RETURN_IF_ERROR(plain_index(index.operands[0]));
   TASO_RETURN_IF_ERROR(expect(index.operands[1], Sort::integer, "the number of places of a coordinate"));
   index.sort = e.sort = Sort::integer_read;
   return moved ? expect(e.operands[1], Sort::integer, "what is taken from a coordinate") : Status();
@@ -484,6 +541,6 @@ Status ExpressionChecker::coordinate(Expression& e, const AxisSpec& axis) {
     return bad_input("a coordinate must be " + std::string(rest ? "a vector of indices" : "an index") + ", and " +
                          to_text(e) + " is " + describe(e.sort),
                      e.where);
-  return {};
+  return e.sort == Sort::integer_read ? plain_index(e) : Status();
 }
 }  // namespace taso

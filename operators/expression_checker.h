@@ -26,8 +26,9 @@ namespace taso {
 struct ReadableTensor {
   std::string name;
   std::vector<AxisSpec> axes;
-  bool integers = false;
+  ElementDomain domain = ElementDomain::real;
   bool variadic = false;
+  bool input = false;
 };
 
 /// Checks expressions and assigns their sorts. Names are found in a scope that who derives from this keeps.
@@ -46,6 +47,9 @@ class ExpressionChecker {
   /// A scalar: a real, or an integer that is one.
   Status real(Expression& expression);
   static Status real_operand(const Expression& expression);
+  /// An element of a domain: what a function's parameter, or an element of a tensor, is.
+  Status scalar(Expression& expression, ElementDomain domain);
+  static Status scalar_operand(const Expression& expression, ElementDomain domain);
   /// Checks an expression and all below it.
   Status check(Expression& e);
   /// True for integers, and for reals made of literals and attributes.
@@ -74,6 +78,8 @@ class ExpressionChecker {
   Status read(Expression& e, bool extremum);
   Status coordinate(Expression& e, const AxisSpec& axis);
   [[nodiscard]] bool says_integers(const Expression& e) const;
+  /// An element of a tensor of integers that is a coordinate.
+  [[nodiscard]] Status plain_index(const Expression& read) const;
   Status indirect(Expression& e);
 };
 

@@ -382,7 +382,7 @@ std::set<std::string> injective_functions(const OperatorRegistry& registry) {
 }
 
 Injectivity injectivity(const OperatorInstance& instance, std::size_t input, const OperatorRegistry& registry) {
-  if (instance.body().inputs <= input) return Injectivity::none;
+  if (instance.body().inputs <= input || !instance.body().over_reals) return Injectivity::none;
   return InjectivityAnalysis(instance, input, registry).run();
 }
 

@@ -29,7 +29,7 @@ Expected<OperatorInstance> OperatorInstance::create(const OperatorRegistry& regi
   TASO_ASSIGN(Instantiation instantiation, instantiate(registry, definition, attributes, inputs, reasons));
   OperatorInstance instance;
   instance.inputs_.assign(inputs.begin(), inputs.end());
-  instance.outputs_ = taso::output_types(definition, inputs, instantiation.outputs);
+  instance.outputs_ = taso::output_types(definition, attributes, inputs, instantiation.outputs);
   TASO_ASSIGN(LoweredBody body, lower(registry, definition, attributes, inputs, std::move(instantiation)));
   instance.work_.flops = count_flops(body);
   for (const TensorType& type : instance.inputs_) instance.work_.bytes_read += static_cast<double>(type.bytes());

@@ -1,9 +1,11 @@
 #include "operators/instantiate.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "graph/reals.h"
+#include "graph/words.h"
 #include "operators/size_solver.h"
 #include "operators/unparse.h"
 
@@ -11,8 +13,6 @@ namespace taso {
 namespace {
 
 using Kind = Expression::Kind;
-
-bool is_index(ElementType type) { return type == ElementType::i32 || type == ElementType::i64; }
 
 using Base = SizeSolver<class Solver, IntegerEvaluator, Shape>;
 
@@ -25,7 +25,10 @@ class Solver : private Result, public Base {
  public:
   Solver(const OperatorRegistry& registry, const OperatorDefinition& definition, const Attributes& attributes,
          std::span<const TensorType> inputs, Reasons reasons)
-      : Base(definition, registry.size_functions(), result.scope, attributes), inputs_(inputs), reasons_(reasons) {
+      : Base(definition, registry.size_functions(), result.scope, attributes),
+        attributes_(attributes),
+        inputs_(inputs),
+        reasons_(reasons) {
     for (const AttributeSpec& attribute : definition.attributes) {
       if (attribute.kind == AttributeKind::integer)
         scope_.bind(attribute.name, IntegerValue::of(attributes.integer(attribute.name)));
@@ -125,6 +128,15 @@ class Solver : private Result, public Base {
     return false;
   }
 
+  /// Whether elements of words can be what definitions that move them have where nothing is read: numbers of
+  /// attributes.
+  [[nodiscard]] bool fits_numbers(ElementType type) const {
+    return is_real(type) || !definition_.moves ||
+           std::all_of(definition_.attributes.begin(), definition_.attributes.end(), [&](const AttributeSpec& spec) {
+             return spec.kind != AttributeKind::real || has_number(type, attributes_.real(spec.name));
+           });
+  }
+
   bool match_inputs() {
     std::vector<const Shape*> shapes;
     for (const TensorType& input : inputs_) shapes.push_back(&input.shape);
@@ -136,26 +148,31 @@ class Solver : private Result, public Base {
                           ", not " + std::to_string(inputs_.size()));
       return false;
     }
-    const TensorType* first_real = nullptr;
+    // Per domain the first input: all others have its type.
+    std::array<const TensorType*, 4> first = {};
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       const Argument& argument = arguments_[i];
       const TensorType& type = inputs_[i];
       if (!type.known) return fail([&] { return "the shape of " + argument.name() + " is not known"; });
-      const bool integers = argument.spec->integers;
-      const bool copies = definition_.signature.copies;
-      if (integers ? !is_index(type.element) : !is_real(type.element) && !(copies && is_index(type.element)))
+      const ElementDomain domain = definition_.domain_of(i);
+      const bool coordinates = domain == ElementDomain::integer && definition_.over_reals;
+      if (!definition_.takes(i, type.element))
         return fail(argument.constraint, [&] {
           return argument.name() + " holds " + to_string(type.element) + ", expected " +
-                 (integers ? "i32 or i64"
-                  : copies ? "floating-point numbers, i32 or i64"
-                           : "floating-point numbers");
+                 (coordinates ? "i32 or i64" : elements_of(domain));
         });
-      if (!integers) {
-        if (first_real == nullptr) first_real = &type;
-        if (type.element != first_real->element)
+      if (!coordinates) {
+        const TensorType*& before = first.at(static_cast<std::size_t>(domain));
+        if (before == nullptr) before = &type;
+        if (type.element != before->element)
           return fail(argument.constraint, [&] {
-            return argument.name() + " holds " + to_string(type.element) + ", expected " +
-                   to_string(first_real->element) + ", as the input before";
+            return argument.name() + " holds " + to_string(type.element) + ", expected " + to_string(before->element) +
+                   ", as the input before";
+          });
+        if (domain == ElementDomain::any && !fits_numbers(type.element))
+          return fail(argument.constraint, [&] {
+            return argument.name() + " holds " + to_string(type.element) + ", which does not have the number " +
+                   "that stands where nothing is read";
           });
       }
       if (!is_reasonable(type.shape))
@@ -300,6 +317,7 @@ class Solver : private Result, public Base {
     for (const Expression::Range& range : e.ranges) collect(*range.extent, values);
   }
 
+  const Attributes& attributes_;
   std::span<const TensorType> inputs_;
   Reasons reasons_;
   Status status_;                          ///< The first failure.

@@ -35,7 +35,7 @@ enum class Reasons : std::uint8_t { told, none };
                                              const std::string& name, std::span<const AttributeValue> values);
 
 /// The element type of the outputs is that of the real inputs, f32 where there is none.
-[[nodiscard]] std::vector<TensorType> output_types(const OperatorDefinition& definition,
+[[nodiscard]] std::vector<TensorType> output_types(const OperatorDefinition& definition, const Attributes& attributes,
                                                    std::span<const TensorType> inputs, std::vector<Shape> shapes);
 
 }  // namespace taso

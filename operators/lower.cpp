@@ -36,7 +36,6 @@ AffineScope at_any_index(const IntegerScope& sizes) {
 struct LoweredTensor {
   const std::vector<AxisSpec>* axes = nullptr;
   absl::InlinedVector<std::uint32_t, 2> buffers;
-  bool integers = false;
 };
 
 /// Numbers of loops, nodes or accesses.
@@ -55,13 +54,14 @@ class Lowerer {
         scope_(at_any_index(instantiation.scope)),
         evaluator_(registry.size_functions(), scope_, attributes, extents_) {
     body_.op = definition.name;
+    body_.over_reals = definition.over_reals;
+    body_.moves = definition.moves;
     body_.inputs = inputs.size();
     body_.outputs = std::move(instantiation.outputs);
     for (const TensorType& input : inputs) shapes_.push_back(input.shape);
     for (std::size_t i = 0; i < definition.inputs.size(); ++i) {
       LoweredTensor tensor;
       tensor.axes = &definition.inputs[i].axes;
-      tensor.integers = definition.inputs[i].integers;
       if (definition.variadic())
         for (std::size_t k = 0; k < inputs.size(); ++k) tensor.buffers.push_back(static_cast<std::uint32_t>(k));
       else

@@ -129,6 +129,8 @@ struct LoweredStage {
 
 struct LoweredBody {
   std::string op;
+  bool over_reals = true;  ///< OperatorDefinition::over_reals.
+  bool moves = false;      ///< OperatorDefinition::moves.
   /// Buffers are numbered: inputs, then intermediates, then outputs.
   std::size_t inputs = 0;
   std::vector<Shape> intermediates;

@@ -295,13 +295,13 @@ class MapParser {
                        where);
     mapping_.broadcasting = cursor_.accept("broadcasting");
     if (mapping_.broadcasting && has_integers(*definition))
-      return bad_input("inputs of " + mapping_.op + " are integers; only inputs of reals are broadcast", where);
+      return bad_input("inputs of " + mapping_.op + " are coordinates; only elements are broadcast", where);
     return {};
   }
 
   static bool has_integers(const OperatorDefinition& definition) {
-    return std::any_of(definition.inputs.begin(), definition.inputs.end(),
-                       [](const InputSpec& input) { return input.integers; });
+    return definition.over_reals && std::any_of(definition.inputs.begin(), definition.inputs.end(),
+                                                [](const InputSpec& input) { return input.integers(); });
   }
 
   Status argument(const OperatorDefinition& definition) {

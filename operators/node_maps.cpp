@@ -233,10 +233,7 @@ std::string read_by(const OperatorRegistry& registry, const NodeMapping& mapping
   }
   for (std::size_t i = 0; i < types.size(); ++i) {
     const ElementType element = types[i].element;
-    const bool integers = definition.inputs[definition.variadic() ? 0 : i].integers;
-    if (element == ElementType::other ||
-        (integers ? element == ElementType::i32 || element == ElementType::i64 : is_real(element)))
-      continue;
+    if (element == ElementType::other || definition.takes(i, element)) continue;
     reading.misfit = NodeReading::Misfit::element_type;
     return std::string("its elements are ") + to_string(element);
   }

@@ -71,10 +71,23 @@ class Parser {
     return cursor_.expect_identifier(what);
   }
 
-  Expected<std::vector<std::string>> parameters() {
+  /// The word for a domain before a name or axes, if there is one; else real.
+  ElementDomain element_domain() {
+    const bool before = cursor_.peek(1).kind == TokenKind::identifier || cursor_.peek(1).text == "[";
+    for (const ElementDomain domain : {ElementDomain::integer, ElementDomain::boolean, ElementDomain::any})
+      if (before && cursor_.peek().kind == TokenKind::identifier && cursor_.peek().text == to_string(domain)) {
+        cursor_.next();
+        return domain;
+      }
+    return ElementDomain::real;
+  }
+
+  /// With `domains` each may have a domain.
+  Expected<std::vector<std::string>> parameters(std::vector<ElementDomain>* domains = nullptr) {
     std::vector<std::string> names;
     TASO_RETURN_IF_ERROR(cursor_.expect("(", "before the parameters"));
     do {
+      if (domains != nullptr) domains->push_back(element_domain());
       TASO_ASSIGN(std::string name, new_name("a parameter name"));
       if (std::find(names.begin(), names.end(), name) != names.end())
         return bad_input("parameter '" + name + "' occurs twice", cursor_.peek().where);
@@ -95,9 +108,18 @@ class Parser {
     cursor_.next();
     result.where = cursor_.peek().where;
     TASO_ASSIGN(result.name, new_name("a function name"));
-    TASO_ASSIGN(result.parameters, parameters());
+    TASO_ASSIGN(result.parameters, parameters(&result.parameter_domains));
     result.arity = static_cast<int>(result.parameters.size());
-    if (result.arity > 2)
+    if (cursor_.accept("->")) {
+      const SourceLocation where = cursor_.peek().where;
+      TASO_ASSIGN(const std::string word, cursor_.expect_identifier("what the value is"));
+      for (const ElementDomain domain : {ElementDomain::integer, ElementDomain::boolean, ElementDomain::any})
+        if (word == to_string(domain)) result.result = domain;
+      if (result.result == ElementDomain::real)
+        return bad_input("the value of '" + result.name + "' must be 'integer', 'boolean' or 'any', not '" + word + "'",
+                         where);
+    }
+    if (result.is_real() && result.arity > 2)
       return bad_input("function '" + result.name + "' has " + std::to_string(result.arity) +
                            " parameters; a scalar function has one or two",
                        result.where);
@@ -217,6 +239,11 @@ class Parser {
     TASO_RETURN_IF_ERROR(cursor_.expect(")", "after the inputs and attributes"));
     TASO_RETURN_IF_ERROR(cursor_.expect("->", "before the shape of the output"));
     result.output.where = cursor_.peek().where;
+    result.output.domain = element_domain();
+    if (result.output.domain == ElementDomain::real && !cursor_.at("[")) {
+      TASO_ASSIGN(result.output.type, new_name("the shape of the output, or the attribute that is its element type"));
+      result.output.domain = ElementDomain::any;
+    }
     TASO_ASSIGN(result.output.axes, axes());
     if (cursor_.accept("for")) {
       TASO_ASSIGN(result.output.piece, new_name("the name that counts the outputs"));
@@ -247,11 +274,13 @@ class Parser {
         statement.message = cursor_.next().text;
         result.statements.push_back(std::move(statement));
       } else if (cursor_.accept("let")) {
+        const ElementDomain domain = cursor_.peek(1).text == "[" ? ElementDomain::real : element_domain();
         TASO_ASSIGN(std::string name, new_name("a name after 'let'"));
-        if (at_named_application()) {
+        if (domain == ElementDomain::real && at_named_application()) {
           TASO_RETURN_IF_ERROR(named_application(std::move(name), result));
         } else if (cursor_.at("[")) {
           TASO_RETURN_IF_ERROR(intermediate(std::move(name), where, result));
+          result.intermediates.back().domain = domain;
         } else {
           SizeStatement statement;
           statement.where = where;
@@ -283,16 +312,15 @@ class Parser {
       if (token.kind == TokenKind::end) return;
       if (token.kind != TokenKind::identifier) continue;
       if (token.text == "operator") return;
-      if (token.text == "let" && cursor_.peek(ahead + 2).text == "[") tensors_.insert(cursor_.peek(ahead + 1).text);
+      if (token.text != "let") continue;
+      const std::size_t name = cursor_.peek(ahead + 2).text == "[" ? ahead + 1 : ahead + 2;
+      if (cursor_.peek(name + 1).text == "[") tensors_.insert(cursor_.peek(name).text);
     }
   }
 
   Expected<InputSpec> input_spec() {
     InputSpec input;
-    if (cursor_.at("integer") && cursor_.peek(1).kind == TokenKind::identifier) {
-      cursor_.next();
-      input.integers = true;
-    }
+    input.domain = element_domain();
     input.where = cursor_.peek().where;
     TASO_ASSIGN(input.name, new_name("the name of an input"));
     if (cursor_.accept(".")) {
@@ -365,8 +393,11 @@ class Parser {
       attribute.kind = AttributeKind::real;
     } else if (cursor_.accept("function")) {
       attribute.kind = AttributeKind::symbol;
+    } else if (cursor_.accept("type")) {
+      attribute.kind = AttributeKind::symbol;
+      attribute.element_type = true;
     } else {
-      return cursor_.unexpected("a kind: 'int', 'int[]', 'int[LENGTH]', 'real' or 'function'");
+      return cursor_.unexpected("a kind: 'int', 'int[]', 'int[LENGTH]', 'real', 'function' or 'type'");
     }
     if (cursor_.accept("=")) {
       TASO_ASSIGN(attribute.default_value, default_value(attribute));

@@ -13,6 +13,7 @@
 #include "operators/instance.h"
 #include "operators/instantiate.h"
 #include "operators/lowered_body.h"
+#include "operators/machine_functions.h"
 #include "operators/node_maps.h"
 #include "operators/parser.h"
 #include "operators/unparse.h"
@@ -45,7 +46,7 @@ OperatorSignature signature_of(const OperatorDefinition& definition) {
     }
   }
   signature.copies =
-      definition.inputs.size() == 1 && !definition.variadic() && !definition.inputs[0].integers &&
+      definition.inputs.size() == 1 && !definition.variadic() && definition.inputs[0].domain == ElementDomain::real &&
       std::all_of(definition.equations.begin(), definition.equations.end(), [&](const Equation& equation) {
         const Expression& value = equation.value;
         return equation.target == "out" && value.kind == Expression::Kind::read &&
@@ -122,6 +123,17 @@ const AttributeSpec* OperatorDefinition::find_attribute(std::string_view attribu
   return nullptr;
 }
 
+ElementDomain OperatorDefinition::domain_of(std::size_t i) const {
+  const ElementDomain domain = inputs[variadic() ? 0 : i].domain;
+  return moves && domain == ElementDomain::real ? ElementDomain::any : domain;
+}
+
+bool OperatorDefinition::takes(std::size_t i, ElementType type) const {
+  const ElementDomain domain = domain_of(i);
+  if (domain == ElementDomain::integer && over_reals) return type == ElementType::i32 || type == ElementType::i64;
+  return is_of(type, domain);
+}
+
 const IntermediateSpec* OperatorDefinition::find_intermediate(std::string_view intermediate) const {
   for (const IntermediateSpec& spec : intermediates)
     if (spec.name == intermediate) return &spec;
@@ -135,7 +147,8 @@ Status OperatorRegistry::add(const std::vector<std::pair<std::string, std::strin
     TASO_ASSIGN(ParsedSpecification parsed, parse_specification(text, file));
     for (FunctionDefinition& function : parsed.functions) {
       function.key = hash_text(function.name).low;
-      if (!function.definition) TASO_RETURN_IF_ERROR(bind_real_function(function));
+      if (!function.definition)
+        TASO_RETURN_IF_ERROR(function.is_real() ? bind_real_function(function) : bind_machine_function(function));
       added_functions.insert(function.name);
       TASO_RETURN_IF_ERROR(insert_new(functions_, std::move(function), "function"));
     }
@@ -285,10 +298,16 @@ Expected<Attributes> OperatorRegistry::complete(std::string_view op, const Attri
     if (value.index() != static_cast<std::size_t>(spec.kind))
       return bad_input(definition->name + " attribute '" + spec.name + "' is " + to_string(value) + ", expected " +
                        to_string(spec.kind));
-    if (spec.kind == AttributeKind::symbol) {
+    if (spec.element_type) {
+      const std::string& name = std::get<SymbolValue>(value).name;
+      const std::optional<ElementType> type = element_type_named(name);
+      if (!type || !is_of(*type, ElementDomain::any))
+        return bad_input(definition->name + " attribute '" + spec.name + "' is '" + name +
+                         "', expected an element type such as f32, i64 or bool");
+    } else if (spec.kind == AttributeKind::symbol) {
       const std::string& name = std::get<SymbolValue>(value).name;
       const FunctionDefinition* function = find_function(name);
-      if (function == nullptr || function->arity != 1)
+      if (function == nullptr || function->arity != 1 || !function->is_real())
         return bad_input(definition->name + " attribute '" + spec.name + "' is '" + name +
                          "', expected a declared function of one parameter");
     }
@@ -308,7 +327,7 @@ Expected<std::vector<TensorType>> OperatorRegistry::infer(std::string_view op, c
   const OperatorDefinition* definition = find(op);
   if (definition == nullptr) return bad_input("unknown operator '" + std::string(op) + "'");
   TASO_ASSIGN(Instantiation instantiation, instantiate(*this, *definition, attributes, inputs));
-  return output_types(*definition, inputs, std::move(instantiation.outputs));
+  return output_types(*definition, attributes, inputs, std::move(instantiation.outputs));
 }
 
 bool OperatorRegistry::accepts(std::string_view op, const Attributes& attributes,
@@ -325,14 +344,24 @@ std::vector<bool> OperatorRegistry::accepted(std::string_view op, const Attribut
   return instantiable(*this, *definition, attributes, inputs, name, values);
 }
 
-std::vector<TensorType> output_types(const OperatorDefinition& definition, std::span<const TensorType> inputs,
-                                     std::vector<Shape> shapes) {
+std::vector<TensorType> output_types(const OperatorDefinition& definition, const Attributes& attributes,
+                                     std::span<const TensorType> inputs, std::vector<Shape> shapes) {
+  const OutputSpec& output = definition.output;
+  const ElementDomain domain =
+      definition.moves && output.domain == ElementDomain::real ? ElementDomain::any : output.domain;
   ElementType element = ElementType::f32;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (!definition.inputs[definition.variadic() ? 0 : i].integers) {
-      element = inputs[i].element;
-      break;
-    }
+  if (!output.type.empty()) {
+    element = element_type_named(attributes.symbol(output.type)).value_or(ElementType::other);
+  } else if (domain == ElementDomain::boolean) {
+    element = ElementType::boolean;
+  } else {
+    if (domain == ElementDomain::integer) element = ElementType::i64;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (definition.domain_of(i) == domain) {
+        element = inputs[i].element;
+        break;
+      }
+  }
   std::vector<TensorType> types;
   types.reserve(shapes.size());
   for (Shape& shape : shapes) types.push_back({element, std::move(shape), true});
@@ -389,7 +418,7 @@ const PieceAttributes* OperatorRegistry::pieces(std::string_view op) const {
 }
 bool OperatorRegistry::is_function(std::string_view name) const {
   const FunctionDefinition* function = find_function(name);
-  return function != nullptr && function->arity == 1;
+  return function != nullptr && function->arity == 1 && function->is_real();
 }
 namespace {
 
@@ -415,7 +444,7 @@ bool is_total(const OperatorRegistry& registry, const FunctionDefinition& functi
 
 bool OperatorRegistry::is_total_function(std::string_view name) const {
   const FunctionDefinition* function = find_function(name);
-  return function != nullptr && function->arity == 1 && is_total(*this, *function);
+  return function != nullptr && function->arity == 1 && function->is_real() && is_total(*this, *function);
 }
 
 std::vector<std::int64_t> OperatorRegistry::index_bounds(std::string_view op, const Attributes& attributes,

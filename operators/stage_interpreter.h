@@ -3,6 +3,7 @@
 
 #include <absl/container/inlined_vector.h>
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -145,6 +146,12 @@ class StageInterpreter {
       case Node::negate:
         return ring_.subtract(ring_.number(0), value(node.operands[0]));
       case Node::call: {
+        if constexpr (requires(std::span<const Element> all) { ring_.call(*node.function, all); }) {
+          std::array<Element, 3> arguments{};
+          const std::size_t count = node.operands.size();
+          for (std::size_t i = 0; i < count; ++i) arguments.at(i) = value(node.operands[i]);
+          return ring_.call(*node.function, std::span<const Element>(arguments).first(count));
+        }
         const Element left = value(node.operands[0]);
         if (node.operands.size() == 1) return ring_.call(*node.function, left);
         return ring_.call(*node.function, left, value(node.operands[1]));

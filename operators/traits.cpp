@@ -35,16 +35,64 @@ bool reads_only_at(const Expression& e, const std::vector<Expression>& place) {
   }
 }
 
+/// Whether `e` is an element of an input, or a number.
+bool is_moved(const Expression& e) {
+  if (e.sort == Sort::integer || e.number()) return true;
+  switch (e.kind) {
+    case Kind::name:
+      return e.sort == Sort::real;  // An attribute.
+    case Kind::read:
+      return e.sort != Sort::integer_read && e.sort != Sort::truth_read &&
+             (e.fallback == nullptr || (e.fallback->kind != Kind::read && is_moved(*e.fallback)));
+    case Kind::conditional:
+      return is_moved(e.operands[1]) && is_moved(e.operands[2]);
+    default:
+      return false;
+  }
+}
+
+/// Whether a function is called that is none of reals.
+bool calls_machine_functions(const Expression& e) {
+  if (e.kind == Kind::call && (e.sort == Sort::integer_read || e.sort == Sort::truth_read || e.sort == Sort::any_read))
+    return true;
+  return (e.fallback != nullptr && calls_machine_functions(*e.fallback)) ||
+         std::any_of(e.operands.begin(), e.operands.end(), calls_machine_functions);
+}
+
 }  // namespace
+
+bool only_moves(const OperatorDefinition& definition) {
+  const bool of_data = std::any_of(definition.inputs.begin(), definition.inputs.end(), [](const InputSpec& input) {
+    return input.domain == ElementDomain::real || input.domain == ElementDomain::any;
+  });
+  return of_data && definition.output.domain == ElementDomain::real && definition.intermediates.empty() &&
+         std::all_of(definition.inputs.begin(), definition.inputs.end(),
+                     [](const InputSpec& input) { return input.domain != ElementDomain::boolean; }) &&
+         std::all_of(definition.equations.begin(), definition.equations.end(),
+                     [](const Equation& equation) { return is_moved(equation.value); });
+}
+
+bool is_over_reals(const OperatorDefinition& definition) {
+  return definition.output.domain == ElementDomain::real &&
+         std::all_of(definition.inputs.begin(), definition.inputs.end(),
+                     [](const InputSpec& input) {
+                       return input.domain == ElementDomain::real || input.domain == ElementDomain::integer;
+                     }) &&
+         std::all_of(definition.intermediates.begin(), definition.intermediates.end(),
+                     [](const IntermediateSpec& tensor) { return tensor.domain == ElementDomain::real; }) &&
+         std::none_of(definition.equations.begin(), definition.equations.end(),
+                      [](const Equation& equation) { return calls_machine_functions(equation.value); });
+}
 
 bool is_elementwise(const OperatorDefinition& definition) {
   if (definition.inputs.empty() || definition.variadic() || definition.several_outputs()) return false;
+  if (definition.output.domain != ElementDomain::real) return false;
   if (definition.equations.size() != 1 || !definition.equations[0].ranges.empty()) return false;
   // Every input has the axes of the output, each of which is one size or rest, or is a scalar; one has the axes.
   const std::string axes = to_text(definition.output.axes);
   bool whole = false;
   for (const InputSpec& input : definition.inputs) {
-    if (input.integers || (!input.axes.empty() && to_text(input.axes) != axes)) return false;
+    if (input.domain != ElementDomain::real || (!input.axes.empty() && to_text(input.axes) != axes)) return false;
     whole = whole || to_text(input.axes) == axes;
   }
   if (!whole) return false;

@@ -688,6 +688,7 @@ Expected<Graph> unfold(const OperatorRegistry& registry, std::string_view op, co
                        std::span<const TensorType> inputs, const Keep& keep) {
   const OperatorDefinition* const definition = registry.find(op);
   if (definition == nullptr) return bad_input("unknown operator '" + std::string(op) + "'");
+  if (!definition->over_reals) return bad_input("it computes with integers or truth values");
   const auto real =
       std::find_if(inputs.begin(), inputs.end(), [](const TensorType& type) { return is_real(type.element); });
   Builder builder(registry, real == inputs.end() ? ElementType::f32 : real->element);

@@ -88,9 +88,14 @@ std::string kind(const AttributeSpec& attribute) {
     case AttributeKind::integers:
       return "int[" + (attribute.length ? to_text(*attribute.length) : "") + "]";
     case AttributeKind::symbol:
-      return "function";
+      return attribute.element_type ? "type" : "function";
   }
   return "?";
+}
+
+/// The word before a tensor's name or axes.
+std::string word(ElementDomain domain) {
+  return domain == ElementDomain::real ? "" : std::string(to_string(domain)) + " ";
 }
 
 }  // namespace
@@ -209,8 +214,7 @@ std::string to_text(const Application& application) {
 }
 
 std::string to_text(const InputSpec& input) {
-  return (input.integers ? "integer " : "") + input.name + (input.variadic() ? "." + input.piece : "") +
-         to_text(input.axes);
+  return word(input.domain) + input.name + (input.variadic() ? "." + input.piece : "") + to_text(input.axes);
 }
 
 std::string to_text(const OperatorDefinition& definition) {
@@ -222,7 +226,8 @@ std::string to_text(const OperatorDefinition& definition) {
     text += (i == 0 ? "; " : ", ") + attribute.name + ": " + kind(attribute);
     if (attribute.default_value) text += " = " + to_string(*attribute.default_value);
   }
-  text += ") -> " + to_text(definition.output.axes);
+  const std::string& type = definition.output.type;
+  text += ") -> " + (type.empty() ? word(definition.output.domain) : type + " ") + to_text(definition.output.axes);
   if (definition.output.count) text += " for " + definition.output.piece + " < " + to_text(*definition.output.count);
   return text;
 }

@@ -44,6 +44,16 @@ Expected<double> operations_of(const Graph& graph, const OperatorRegistry& regis
   return operations;
 }
 
+/// Whether all operators compute with reals, so that the ring of rounded numbers has their values. Others are compared
+/// with all that the graph computes.
+bool is_over_reals(const Graph& graph, const OperatorRegistry& registry) {
+  const std::vector<NodeId> order = graph.topological_order();
+  return std::all_of(order.begin(), order.end(), [&](NodeId id) {
+    const Node& node = graph.node(id);
+    return node.kind != NodeKind::op || registry.find(node.op)->over_reals;
+  });
+}
+
 /// Elements of a piece's outputs: of all, computed at once, or of some, computed when asked for.
 class PieceValues {
  public:
@@ -334,7 +344,9 @@ Expected<RegionReport> check_regions(const Graph& original, const Graph& result,
   const RegionPreparation preparation(original, result, regions);
   std::vector<PreparedRegion> prepared;
   for (std::size_t i = 0; i < regions.size(); ++i)
-    if (std::optional<PreparedRegion> region = preparation.prepare(regions[i], i))
+    if (std::optional<PreparedRegion> region = preparation.prepare(regions[i], i);
+        region && is_over_reals(region->before.graph, library.registry()) &&
+        is_over_reals(region->after.graph, library.registry()))
       prepared.push_back(std::move(*region));
   std::stable_sort(prepared.begin(), prepared.end(),
                    [](const PreparedRegion& a, const PreparedRegion& b) { return a.place < b.place; });

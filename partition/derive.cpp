@@ -110,6 +110,11 @@ class Derivation {
 OperatorStrategies derive_strategies(const OperatorRegistry& registry, std::string_view op) {
   const OperatorDefinition* definition = registry.find(op);
   TASO_CHECK(definition != nullptr, "the strategies of an operator that the registry lacks are asked for");
+  if (!definition->over_reals) {
+    OperatorStrategies none;
+    none.uncut.push_back({"*", false, "it computes with integers or truth values, and proofs are of reals"});
+    return none;
+  }
   return Derivation(registry, *definition).run();
 }
 

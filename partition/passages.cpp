@@ -62,7 +62,7 @@ std::vector<PartialPassage> derive_passages(const OperatorRegistry& registry, st
   if (definition->variadic() || definition->several_outputs()) return result;
   std::vector<std::vector<std::size_t>> choices;
   for (std::size_t input = 0; input < definition->inputs.size(); ++input)
-    if (!definition->inputs[input].integers) choices.push_back({input});
+    if (!definition->inputs[input].integers()) choices.push_back({input});
   if (choices.size() > 1) {
     std::vector<std::size_t> all;
     for (const std::vector<std::size_t>& one : choices) all.push_back(one[0]);

@@ -128,7 +128,7 @@ class RuleBuilder {
     for (const AxisCut& cut : cut_.axes) {
       const InputSpec& input = cut_.model.definition->inputs[cut_.model.definition->variadic() ? 0 : cut.tensor];
       const OperatorSignature* split = registry_.signature("split");
-      if (input.integers && (split == nullptr || !split->copies))
+      if (input.integers() && (split == nullptr || !split->copies))
         return bad_input(input.name + " holds integers, which no operator cuts");
     }
     std::string combine = "concat";

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "graph/words.h"
 #include "operators/evaluate.h"
 #include "operators/instance.h"
 #include "operators/registry.h"
@@ -48,75 +49,7 @@ void store(std::byte* bytes, std::int64_t index, T value) {
   std::memcpy(bytes + index * static_cast<std::int64_t>(sizeof(T)), &value, sizeof(T));
 }
 
-bool is_integer(ElementType type) {
-  switch (type) {
-    case ElementType::i8:
-    case ElementType::i16:
-    case ElementType::i32:
-    case ElementType::i64:
-    case ElementType::u8:
-    case ElementType::u16:
-    case ElementType::u32:
-    case ElementType::u64:
-    case ElementType::boolean:
-      return true;
-    case ElementType::f32:
-    case ElementType::f64:
-    case ElementType::f16:
-    case ElementType::bf16:
-    case ElementType::other:
-      return false;
-  }
-  return false;
-}
-
-bool is_supported(ElementType type) { return type == ElementType::f32 || type == ElementType::f64 || is_integer(type); }
-
-std::int64_t load_integer(const std::byte* bytes, std::int64_t i, ElementType type) {
-  switch (type) {
-    case ElementType::i8:
-      return load<std::int8_t>(bytes, i);
-    case ElementType::i16:
-      return load<std::int16_t>(bytes, i);
-    case ElementType::i32:
-      return load<std::int32_t>(bytes, i);
-    case ElementType::i64:
-      return load<std::int64_t>(bytes, i);
-    case ElementType::u8:
-    case ElementType::boolean:
-      return load<std::uint8_t>(bytes, i);
-    case ElementType::u16:
-      return load<std::uint16_t>(bytes, i);
-    case ElementType::u32:
-      return load<std::uint32_t>(bytes, i);
-    case ElementType::u64:
-      return static_cast<std::int64_t>(load<std::uint64_t>(bytes, i));
-    case ElementType::f32:
-    case ElementType::f64:
-    case ElementType::f16:
-    case ElementType::bf16:
-    case ElementType::other:
-      break;
-  }
-  return 0;
-}
-
-void store_integer(std::byte* bytes, std::int64_t i, ElementType type, std::int64_t value) {
-  switch (size_of(type)) {
-    case 1:
-      store(bytes, i, static_cast<std::uint8_t>(value));
-      break;
-    case 2:
-      store(bytes, i, static_cast<std::uint16_t>(value));
-      break;
-    case 4:
-      store(bytes, i, static_cast<std::uint32_t>(value));
-      break;
-    default:
-      store(bytes, i, static_cast<std::uint64_t>(value));
-      break;
-  }
-}
+bool is_supported(ElementType type) { return type == ElementType::f32 || type == ElementType::f64 || is_word(type); }
 
 class Reference final : public Kernel {
  public:
@@ -140,9 +73,10 @@ class Reference final : public Kernel {
       }
       const std::byte* bytes = arguments.inputs[i];
       const ElementType element = inputs_[i].type.element;
-      if (is_integer(element))
-        for_each_offset(extents, strides,
-                        [&](std::int64_t offset) { tensor.integers.push_back(load_integer(bytes, offset, element)); });
+      if (is_word(element))
+        for_each_offset(extents, strides, [&](std::int64_t offset) {
+          tensor.integers.push_back(load_word(bytes, element, static_cast<std::size_t>(offset)));
+        });
       else
         for_each_offset(extents, strides, [&](std::int64_t offset) {
           tensor.elements.push_back(element == ElementType::f32 ? static_cast<double>(load<float>(bytes, offset))
@@ -157,8 +91,8 @@ class Reference final : public Kernel {
       std::byte* bytes = arguments.outputs[i];
       std::size_t next = 0;
       for_each_offset(outputs_[i], [&](std::int64_t offset) {
-        if (is_integer(element))
-          store_integer(bytes, offset, element, results[i].integers[next++]);
+        if (is_word(element))
+          store_word(bytes, element, static_cast<std::size_t>(offset), results[i].integers[next++]);
         else if (element == ElementType::f32)
           store(bytes, offset, static_cast<float>(results[i].elements[next++]));
         else

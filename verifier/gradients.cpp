@@ -252,7 +252,7 @@ class Judge {
   }
 
   std::vector<GradientVerdict> run(const GradientCheckOptions& options) {
-    if (std::any_of(op_.inputs.begin(), op_.inputs.end(), [](const InputSpec& input) { return input.integers; })) {
+    if (std::any_of(op_.inputs.begin(), op_.inputs.end(), [](const InputSpec& input) { return input.integers(); })) {
       for (GradientVerdict& verdict : verdicts_) verdict.reason = "operators that read integers are not tried";
       return std::move(verdicts_);
     }

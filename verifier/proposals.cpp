@@ -118,7 +118,7 @@ void Proposals::find_uses() {
         const PatternValue& input = state.node->inputs[i];
         if (!input.is_variable) continue;
         const InputSpec& spec = state.definition->inputs[state.definition->variadic() ? 0 : i];
-        if (spec.integers) integers_[input.index] = true;
+        if (spec.integers()) integers_[input.index] = true;
         std::size_t fixed = 0;
         for (const AxisSpec& axis : spec.axes) fixed += axis.kind != AxisSpec::Kind::rest;
         for (std::size_t rank = 0; rank < ranks_[input.index].size(); ++rank)

@@ -121,7 +121,7 @@ class Sampler::Implementation {
         for (std::size_t i = 0; i < node.inputs.size(); ++i) {
           if (!node.inputs[i].is_variable) continue;
           const InputSpec& input = definition->inputs[definition->variadic() ? 0 : i];
-          if (input.integers) integers_[node.inputs[i].index] = true;
+          if (input.integers()) integers_[node.inputs[i].index] = true;
           const auto rests = std::count_if(input.axes.begin(), input.axes.end(),
                                            [](const AxisSpec& axis) { return axis.kind == AxisSpec::Kind::rest; });
           const std::size_t fixed = input.axes.size() - static_cast<std::size_t>(rests);
@@ -496,7 +496,7 @@ class Sampler::Implementation {
                             !sizes.contains(".." + input.axes[0].factors[0].name);
       if (any_rank && !node.attributes.empty() && chance(60)) {
         if (std::optional<Shape> smaller = smaller_shape(variable)) {
-          assign_tensor(variable, std::move(*smaller), input.integers ? ElementType::i64 : ElementType::f32);
+          assign_tensor(variable, std::move(*smaller), input.integers() ? ElementType::i64 : ElementType::f32);
           continue;
         }
       }
@@ -510,7 +510,7 @@ class Sampler::Implementation {
       } else {
         shape = propose(input, variable, sizes);
       }
-      assign_tensor(variable, std::move(shape), input.integers ? ElementType::i64 : ElementType::f32);
+      assign_tensor(variable, std::move(shape), input.integers() ? ElementType::i64 : ElementType::f32);
     }
   }
 

@@ -39,6 +39,16 @@ bool rounds_constants(const Substitution& rule, const OperatorCatalog& catalog) 
   });
 }
 
+// An operator of a rule that computes with integers or truth values: what provers know is of reals.
+const PatternNode* find_beyond_reals(const Substitution& rule, const OperatorRegistry& registry) {
+  for (const Pattern* side : {&rule.source, &rule.target})
+    for (const PatternNode& node : side->nodes)
+      if (const OperatorDefinition* definition = registry.find(node.op);
+          definition != nullptr && !definition->over_reals)
+        return &node;
+  return nullptr;
+}
+
 // An attribute variable for which a rule's conditions and those that its proof adds leave no number.
 std::optional<std::string> attribute_without_value(const Substitution& rule, const std::vector<Condition>& added) {
   Substitution stored = rule;
@@ -109,6 +119,12 @@ class Verifier::Examination {
     evidence_.same_outputs =
         !rule_.source.outputs.empty() && rule_.source.outputs.size() == rule_.target.outputs.size();
     if (!evidence_.same_outputs) return verdict();
+    // Nothing is asked: evidence of nothing proves nothing.
+    if (const PatternNode* node = find_beyond_reals(rule_, state_.registry)) {
+      evidence_.unbounded = Evidence::Unbounded::not_proved;
+      unbounded_reason_ = node->op + " computes with integers or truth values, and proofs are of reals";
+      return verdict();
+    }
     evidence_.rounds_attributes = computes_attributes(state_.registry, rule_);
     // An axiom speaks of where both sides are defined.
     evidence_.asks_of_values = !rule_.is_axiom && !always_defined(state_.registry, rule_.target);

@@ -47,8 +47,9 @@ class Nothing final : public Kernel {
 
 std::vector<KernelCandidate> candidates_for(std::string_view op, const OperatorRegistry& registry) {
   std::vector<KernelCandidate> candidates = {{"nothing", empty_outputs}};
-  if (const OperatorDefinition* definition = registry.find(op); definition != nullptr && definition->elementwise)
-    candidates.push_back({"own elementwise", elementwise});
+  const OperatorDefinition* const defined = registry.find(op);
+  if (defined != nullptr && defined->elementwise) candidates.push_back({"own elementwise", elementwise});
+  if (defined != nullptr && !defined->over_reals) candidates.push_back({"own machine elements", machine_elements});
   for (const Row& row : table())
     if (std::find(row.operators.begin(), row.operators.end(), op) != row.operators.end())
       for (const auto& [name, create] : row.kernels) candidates.push_back({name, create});

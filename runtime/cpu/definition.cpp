@@ -323,6 +323,7 @@ KernelOffer elementwise_definition(const KernelRequest& request, const OperatorR
 KernelOffer definition(const KernelRequest& request, const OperatorRegistry& registry) {
   const OperatorDefinition* const defined = registry.find(request.op);
   if (defined == nullptr) return decline("no definition");
+  if (!defined->over_reals) return decline("only what computes with reals");
   if (defined->elementwise) return elementwise_definition(request, registry);
   const auto is_row_major = [](const Operand& operand) { return operand.layout == Layout::row_major; };
   if (!std::all_of(request.inputs.begin(), request.inputs.end(), is_row_major) ||
@@ -331,7 +332,7 @@ KernelOffer definition(const KernelRequest& request, const OperatorRegistry& reg
   std::vector<TensorType> types;
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     const TensorType& type = request.inputs[i].type;
-    const bool index = !defined->variadic() && i < defined->inputs.size() && defined->inputs[i].integers;
+    const bool index = !defined->variadic() && i < defined->inputs.size() && defined->inputs[i].integers();
     if (index ? type.element != ElementType::i32 && type.element != ElementType::i64 : type.element != ElementType::f32)
       return decline("only f32 and, where the definition reads them, indices");
     types.push_back(type);

@@ -21,6 +21,8 @@ namespace taso::cpu {
 [[nodiscard]] KernelOffer lrn(const KernelRequest& request, const OperatorRegistry& registry);
 /// Any operator that a specification defines, from its definition; row-major, or element-wise in any layout.
 [[nodiscard]] KernelOffer definition(const KernelRequest& request, const OperatorRegistry& registry);
+/// An element-wise operator on integers and truth values, or one that makes them of reals or chooses by them.
+[[nodiscard]] KernelOffer machine_elements(const KernelRequest& request, const OperatorRegistry& registry);
 /// A fused request of element-wise operators, and of those of RowLoop, on elements of one shape.
 [[nodiscard]] KernelOffer fused_elements(const KernelRequest& request, const OperatorRegistry& registry);
 /// Whether a request can be a part of such a one.

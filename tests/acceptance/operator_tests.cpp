@@ -98,6 +98,18 @@ std::vector<double> numbers_of(const ConstantData& recorded, const TensorType& a
   return numbers;
 }
 
+/// What is recorded of an input, where it is bf16 that numpy had no type for: the tensor that the bits are.
+std::shared_ptr<const ConstantData> recorded_as(const std::shared_ptr<const ConstantData>& recorded,
+                                                const onnx::ValueInfoProto& input) {
+  if (recorded->type().element != ElementType::u16 ||
+      input.type().tensor_type().elem_type() != onnx::TensorProto::BFLOAT16)
+    return recorded;
+  TensorType type = recorded->type();
+  type.element = ElementType::bf16;
+  const std::span<const std::byte> bits = recorded->dense_bytes();
+  return ConstantData::own(std::move(type), {bits.begin(), bits.end()});
+}
+
 /// What is different, or nothing.
 std::optional<std::string> difference(const HostTensor& actual, const ConstantData& expected, double fault) {
   const bool is_bits =
@@ -183,7 +195,8 @@ class Tests {
         import.input_shapes.emplace(original.graph().input(place).name(),
                                     Shape(recorded.dims().begin(), recorded.dims().end()));
       // Strings are for operators that are carried.
-      if (const auto tensor = load_tensor(inputs[i])) given.back() = *tensor;
+      const auto tensor = load_tensor(inputs[i]);
+      if (tensor) given.back() = recorded_as(*tensor, original.graph().input(place));
     }
     const auto model = Model::parse(bytes, "model.onnx", registry_, import);
     if (!model) return refused(model.error());

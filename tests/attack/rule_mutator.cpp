@@ -313,7 +313,7 @@ class Changes {
       const OperatorDefinition& definition = *registry_.find(name);
       if (definition.variadic() || definition.several_outputs() || definition.inputs.size() != inputs) continue;
       bool fits = true;
-      for (const InputSpec& input : definition.inputs) fits = fits && !input.integers;
+      for (const InputSpec& input : definition.inputs) fits = fits && !input.integers();
       for (const AttributeSpec& spec : definition.attributes)
         fits = fits && (spec.default_value || spec.name == "axis" || spec.kind == AttributeKind::symbol);
       if (fits) result.push_back(name);

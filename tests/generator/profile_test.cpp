@@ -30,6 +30,14 @@ TEST(Profile, BadProfilesAreRejectedWithAReason) {
   EXPECT_GE(cases.size(), 17U);
 }
 
+TEST(Profile, RulesAreMadeOfOperatorsOnReals) {
+  const auto profile = parse_profile(
+      "profile p\ngroup g\n  extent a: 2, 3\n  activation x [a]\n  apply is_nan(activation)\n", "file", registry());
+  ASSERT_FALSE(profile.ok());
+  EXPECT_EQ(profile.error().to_string(),
+            "file:5:9: 'is_nan' computes with integers or truth values; rules are made of operators on reals");
+}
+
 TEST(Profile, ShippedProfilesLoad) {
   for (const char* name : {"default", "full", "sosp19", "table21", "transformer"}) {
     const auto profile = load_profile(std::string(TASO_SOURCE_DIR "/specs/profiles/") + name + ".profile", registry());

@@ -535,11 +535,23 @@ TEST_F(DocumentTest, NodesOutOfOrderAreSorted) {
   EXPECT_THAT(op_types(after), ElementsAre("Conv", "Relu"));
 }
 
+TEST_F(DocumentTest, OldOpsetsOfTheSameOperatorsAreReadAsTheOldestThatIsUnderstood) {
+  const std::string bytes = small([](onnx::ModelProto&) {}, 6);
+  const Model model = load(bytes);
+  EXPECT_TRUE(model.warnings().empty());
+  EXPECT_TRUE(model.carried_nodes().empty());
+  EXPECT_EQ(model.opset(), 7);
+  EXPECT_EQ(round_trip(bytes).opset_import(0).version(), 6) << "nothing was rewritten";
+  SaveOptions anew;
+  anew.verbatim = false;
+  EXPECT_EQ(save(model, model.graph(), anew).opset_import(0).version(), 7);
+}
+
 TEST_F(DocumentTest, OldOpsetsAreCarriedWithAWarning) {
-  const Model model = load(small([](onnx::ModelProto&) {}, 6));
+  const Model model = load(small([](onnx::ModelProto&) {}, 5));
   ASSERT_EQ(model.warnings().size(), 1U);
   EXPECT_EQ(model.warnings()[0],
-            "opset 6 is older than 7, the oldest that is understood; every node is carried as it is");
+            "opset 5 is older than 7, the oldest that is understood; every node is carried as it is");
   EXPECT_EQ(model.carried_nodes().size(), 2U);
   const Model newer = load(small([](onnx::ModelProto&) {}, 99));
   ASSERT_EQ(newer.warnings().size(), 1U);

@@ -40,7 +40,8 @@ std::vector<Tensor> random_inputs(const Graph& graph, std::uint64_t seed) {
       if (is_real(type.element))
         tensor.elements.push_back(rounded(random.normal(), type.element));
       else
-        tensor.integers.push_back(static_cast<std::int64_t>(random.below(4)));
+        tensor.integers.push_back(
+            static_cast<std::int64_t>(random.below(type.element == ElementType::boolean ? 2 : 4)));
     }
     inputs.push_back(std::move(tensor));
   }
@@ -57,6 +58,7 @@ void expect_equal_values(const Graph& expected, const Graph& actual, std::uint64
   ASSERT_EQ(want->size(), got->size());
   for (std::size_t k = 0; k < want->size(); ++k) {
     ASSERT_EQ((*want)[k].shape, (*got)[k].shape) << "output " << k;
+    ASSERT_EQ((*want)[k].integers, (*got)[k].integers) << "output " << k;
     for (std::size_t i = 0; i < (*want)[k].elements.size(); ++i) {
       const double a = (*want)[k].elements[i], b = (*got)[k].elements[i];
       ASSERT_NEAR(a, b, 1e-5 * (1 + std::abs(a))) << "output " << k << ", element " << i;

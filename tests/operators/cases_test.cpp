@@ -24,6 +24,8 @@
 #include <vector>
 
 #include "graph/graph_text.h"
+#include "graph/reals.h"
+#include "graph/words.h"
 #include "operators/element_evaluator.h"
 #include "operators/evaluate.h"
 #include "operators/unfold.h"
@@ -38,6 +40,7 @@ struct Tensor {
   std::string name;
   TensorType type;
   std::optional<std::vector<double>> elements;
+  std::vector<std::int64_t> words;  ///< The elements, exactly, where they are integers or truth values.
 };
 
 /// Cases, and the operators that they are of.
@@ -86,12 +89,6 @@ const test::CaseKeys& operator_keys() {
   return keys;
 }
 
-ElementType element_type(const std::string& name) {
-  for (int i = 0; i <= static_cast<int>(ElementType::other); ++i)
-    if (name == to_string(static_cast<ElementType>(i))) return static_cast<ElementType>(i);
-  return ElementType::other;
-}
-
 /// op(x, y; a=1, b=[1, 2], c=relu)
 void parse_application(const std::string& text, Case& c) {
   TokenCursor cursor(tokenize(text, c.source.file).value());
@@ -131,7 +128,9 @@ Tensor parse_tensor(const std::string& line) {
   std::istringstream words(line.substr(0, line.find('[')));
   std::string type;
   words >> tensor.name >> type;
-  if (!type.empty()) tensor.type.element = element_type(type);
+  // An output has no name.
+  if (type.empty() && element_type_named(tensor.name)) std::swap(type, tensor.name);
+  if (!type.empty()) tensor.type.element = element_type_named(type).value();
   const std::size_t open = line.find('['), close = line.find(']');
   std::string extents = line.substr(open + 1, close - open - 1);
   for (char& letter : extents)
@@ -142,7 +141,13 @@ Tensor parse_tensor(const std::string& line) {
   if (equals != std::string::npos) {
     tensor.elements.emplace();
     std::istringstream values(line.substr(equals + 1));
-    for (std::string value; values >> value;) tensor.elements->push_back(std::strtod(value.c_str(), nullptr));
+    for (std::string value; values >> value;) {
+      tensor.elements->push_back(std::strtod(value.c_str(), nullptr));
+      if (!is_word(tensor.type.element)) continue;
+      tensor.words.push_back(value.starts_with("-")
+                                 ? std::strtoll(value.c_str(), nullptr, 10)
+                                 : static_cast<std::int64_t>(std::strtoull(value.c_str(), nullptr, 10)));
+    }
   }
   return tensor;
 }
@@ -222,12 +227,9 @@ class OperatorCases : public ::testing::TestWithParam<std::size_t> {
         if (input.name != argument) continue;
         RingTensor<Element> tensor;
         tensor.shape = input.type.shape;
-        for (double value : *input.elements) {
-          if (input.type.element == ElementType::i64)
-            tensor.integers.push_back(static_cast<std::int64_t>(value));
-          else
-            tensor.elements.push_back(ring.number(value));
-        }
+        tensor.integers = input.words;
+        if (!is_word(input.type.element))
+          for (const double value : *input.elements) tensor.elements.push_back(ring.number(value));
         tensors.push_back(std::move(tensor));
       }
     return tensors;
@@ -268,7 +270,7 @@ TEST_P(OperatorCases, Agree) {
   }
   ASSERT_EQ(inferred->size(), c.outputs.size());
   EXPECT_EQ(registry.output_count(c.op, *complete), c.outputs.size());
-  for (std::size_t i = 0; i < c.outputs.size(); ++i) EXPECT_EQ((*inferred)[i].shape, c.outputs[i].type.shape);
+  for (std::size_t i = 0; i < c.outputs.size(); ++i) EXPECT_EQ((*inferred)[i], c.outputs[i].type);
   EXPECT_EQ(instance->work().flops, c.flops.value_or(instance->work().flops));
   EXPECT_EQ(instance->work().bytes_read, c.bytes_read.value_or(instance->work().bytes_read));
   EXPECT_EQ(instance->work().bytes_written, c.bytes_written.value_or(instance->work().bytes_written));
@@ -278,6 +280,11 @@ TEST_P(OperatorCases, Agree) {
   const auto result = run(*instance, doubles);
   ASSERT_TRUE(result.ok()) << result.error().to_string();
   for (std::size_t i = 0; i < c.outputs.size(); ++i) {
+    if (is_word(c.outputs[i].type.element)) {
+      EXPECT_EQ((*result)[i].integers, c.outputs[i].words) << "output " << i;
+      EXPECT_TRUE((*result)[i].elements.empty()) << "output " << i;
+      continue;
+    }
     ASSERT_EQ((*result)[i].elements.size(), c.outputs[i].elements->size());
     for (std::size_t j = 0; j < c.outputs[i].elements->size(); ++j) {
       const double expected = (*c.outputs[i].elements)[j], actual = (*result)[i].elements[j];
@@ -324,7 +331,7 @@ TEST_P(OperatorCases, SingleElementsAgree) {
   std::vector<TensorElements> elements;
   std::vector<TensorType> whole_types = types();
   for (std::size_t i = 0; i < whole_types.size(); ++i) {
-    const bool real = integers[i].empty();
+    const bool real = is_real(whole_types[i].element);
     const TensorType type{real ? ElementType::f64 : ElementType::i64, whole_types[i].shape, true};
     elements.push_back(
         {type, real ? std::as_bytes(std::span(reals[i])) : std::as_bytes(std::span(integers[i])), false});
@@ -336,6 +343,15 @@ TEST_P(OperatorCases, SingleElementsAgree) {
       OperatorInstance::create(registry, c.op, graph.node(*node).attributes, whole_types).value();
   const auto whole = run(instance, ring);
   ASSERT_TRUE(whole.ok()) << whole.error().to_string();
+  if (!registry.find(c.op)->over_reals) {
+    // Of reals alone.
+    ElementEvaluator<DoubleRing> evaluator(graph, registry, ring, elements);
+    if (is_word(graph.type({*node, 0}).element) || whole->at(0).elements.empty()) return;
+    const Expected<double> element = evaluator.at({*node, 0}, 0);
+    ASSERT_FALSE(element.ok());
+    EXPECT_EQ(element.error().message, c.op + " computes with integers or truth values");
+    return;
+  }
   ElementEvaluator<DoubleRing> evaluator(graph, registry, ring, elements);
   for (std::uint32_t port = 0; port < whole->size(); ++port)
     for (std::size_t k = (*whole)[port].elements.size(); k-- > 0;) {
@@ -426,7 +442,7 @@ TEST_P(OperatorCases, UnfoldedAgree) {
     const auto& tensors = registry.find(c.op)->intermediates;
     const bool steps =
         std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) { return tensor.recurrence; });
-    EXPECT_TRUE(empty || steps || without.contains(c.op)) << graph.error().message;
+    EXPECT_TRUE(empty || steps || !registry.find(c.op)->over_reals || without.contains(c.op)) << graph.error().message;
     return;
   }
   EXPECT_TRUE(graph->validate().ok());
@@ -437,6 +453,8 @@ TEST_P(OperatorCases, UnfoldedAgree) {
   ASSERT_EQ(outputs->size(), c.outputs.size());
   for (std::size_t i = 0; i < c.outputs.size(); ++i) {
     EXPECT_EQ((*outputs)[i].shape, c.outputs[i].type.shape);
+    EXPECT_EQ((*outputs)[i].integers, c.outputs[i].words);
+    if (is_word(c.outputs[i].type.element)) continue;
     for (std::size_t k = 0; c.outputs[i].elements && k < c.outputs[i].elements->size(); ++k) {
       const double expected = (*c.outputs[i].elements)[k];
       EXPECT_NEAR((*outputs)[i].elements[k], expected, 1e-6 * std::max(1.0, std::abs(expected))) << to_text(*graph);

@@ -6,10 +6,14 @@
 
 #include <cmath>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "operators/element_evaluator.h"
 #include "operators/lowered_body.h"
+#include "operators/unfold.h"
 #include "support/random.h"
 #include "tests/support/shipped.h"
 
@@ -291,6 +295,43 @@ TEST(Recurrences, LstmIsALoop) {
   const std::vector<double> result = run("lstm", in);
   ASSERT_EQ(result.size(), expected.size());
   for (std::size_t i = 0; i < result.size(); ++i) EXPECT_NEAR(result[i], expected[i], 1e-12) << i;
+}
+
+// No ring but that of machine numbers has functions of other elements than reals: nothing is proved or generated of
+// them.
+TEST(MachineNumbers, AreInNoRingOfReals) {
+  const TensorType type = f32({2});
+  const OperatorInstance instance =
+      OperatorInstance::create(test::registry(), "is_nan", {}, std::span(&type, 1)).value();
+  IntegerRing integers;
+  const RingTensor<WideInteger> whole{{2}, {1, 2}, {}};
+  const RingTensor<WideInteger>* const given = &whole;
+  const auto refused = evaluate(instance, integers, std::span<const RingTensor<WideInteger>* const>(&given, 1));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message, "is_nan computes with integers or truth values, not in a ring of reals");
+  const auto unfolded =
+      unfold(test::registry(), "is_nan", {}, std::span(&type, 1), [](std::string_view) { return true; });
+  ASSERT_FALSE(unfolded.ok());
+  EXPECT_EQ(unfolded.error().message, "it computes with integers or truth values");
+}
+
+// What moves elements moves words in any ring, and indices may be computed where numbers are machine numbers.
+TEST(MachineNumbers, AreMovedAndMadeInGraphs) {
+  Graph graph;
+  const NodeId x = graph.add_input("x", f32({2, 3}));
+  const NodeId place = add_op(graph, test::registry(), "arg_max", {{"axis", std::int64_t{-1}}}, {{x, 0}}).value();
+  const NodeId picked =
+      add_op(graph, test::registry(), "gather_elements", {{"axis", std::int64_t{-1}}}, {{x, 0}, {place, 0}}).value();
+  graph.add_output({picked, 0});
+  DoubleRing ring;
+  const std::vector<double> elements = {1, 5, 2, 9, 7, 8};
+  const std::vector<Doubles> inputs = {{{2, 3}, elements, {}}};
+  EXPECT_EQ(evaluate(graph, test::registry(), ring, inputs).value()[0].elements, (std::vector<double>{5, 9}));
+  const TensorElements tensor{{ElementType::f64, {2, 3}, true}, std::as_bytes(std::span(elements)), false};
+  ElementEvaluator<DoubleRing> evaluator(graph, test::registry(), ring, std::span(&tensor, 1));
+  const Expected<double> element = evaluator.at(graph.outputs()[0], 0);
+  ASSERT_FALSE(element.ok());
+  EXPECT_EQ(element.error().message, "arg_max makes i64 of reals");
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ TraitJudge::Tensors TraitJudge::draw(int style) {
     const TensorType& type = instance_.input_types()[i];
     RingTensor<double> tensor{type.shape, {}, {}};
     for (std::int64_t k = 0; k < type.elements(); ++k) {
-      if (definition_.inputs[input_of(i)].integers) {
+      if (definition_.inputs[input_of(i)].integers()) {
         tensor.integers.push_back(
             static_cast<std::int64_t>(bounds_[i] == 0 ? 0 : random_.below(static_cast<std::uint64_t>(bounds_[i]))));
         continue;

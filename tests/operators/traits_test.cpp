@@ -151,7 +151,7 @@ TEST_P(Traits, FollowFromTheDefinitionAndHoldInNumbers) {
   std::set<std::string> known, needed;
   Inputs reals;
   for (std::size_t i = 0; i < definition.inputs.size(); ++i)
-    if (!definition.inputs[i].integers) reals.push_back(i);
+    if (!definition.inputs[i].integers()) reals.push_back(i);
   for (const std::size_t i : reals) needed.insert(definition.inputs[i].name);
   needed.insert(names_of(definition, reals));
   for (const Inputs& inputs : all_sets(definition)) {
@@ -205,9 +205,50 @@ TEST(TraitCoverage, EveryOperatorHasACase) {
     seen.insert(graph.node(graph.outputs()[0].node).op);
   }
   for (const std::string& name : test::registry().names())
-    if (!test::registry().find(name)->inputs.empty()) {
+    if (const OperatorDefinition& definition = *test::registry().find(name);
+        definition.over_reals && !definition.inputs.empty()) {
       EXPECT_TRUE(seen.contains(name)) << name;
     }
+}
+
+/// A type that an input may have.
+TensorType type_of(ElementDomain domain) {
+  switch (domain) {
+    case ElementDomain::integer:
+      return {ElementType::i64, {2, 3}, true};
+    case ElementDomain::boolean:
+      return {ElementType::boolean, {2, 3}, true};
+    case ElementDomain::real:
+    case ElementDomain::any:
+      break;
+  }
+  return {ElementType::f32, {2, 3}, true};
+}
+
+TEST(TraitCoverage, NothingFollowsOfIntegersAndTruthValues) {
+  const OperatorRegistry& registry = test::registry();
+  int count = 0;
+  for (const std::string& name : registry.names()) {
+    const OperatorDefinition& definition = *registry.find(name);
+    if (definition.over_reals) continue;
+    ++count;
+    Attributes attributes;
+    for (const AttributeSpec& attribute : definition.attributes) {
+      if (attribute.element_type) attributes.set(attribute.name, SymbolValue{"f64"});
+      if (attribute.name == "axis") attributes.set(attribute.name, std::int64_t{-1});
+    }
+    std::vector<TensorType> types;
+    for (const InputSpec& input : definition.inputs) types.push_back(type_of(input.domain));
+    const auto complete = registry.complete(name, attributes);
+    ASSERT_TRUE(complete.ok()) << complete.error().to_string();
+    const auto instance = OperatorInstance::create(registry, name, *complete, types);
+    ASSERT_TRUE(instance.ok()) << instance.error().to_string();
+    for (const Inputs& inputs : all_sets(definition))
+      EXPECT_EQ(dependence(registry, name, inputs), Dependence{}) << name;
+    for (std::size_t i = 0; i < types.size(); ++i)
+      EXPECT_EQ(injectivity(*instance, i, registry), Injectivity::none) << name << " " << i;
+  }
+  EXPECT_GE(count, 35);
 }
 
 // Applications at random shapes and attributes.

@@ -191,7 +191,7 @@ Value GraphGenerator::of_shape(const Shape& wanted) {
 }
 
 Value GraphGenerator::operand(const InputSpec& input, const Sizes& sizes, bool first) {
-  if (input.integers) {
+  if (input.integers()) {
     Shape small(below(3));
     for (std::int64_t& e : small) e = extent();
     return leaf(small, true);

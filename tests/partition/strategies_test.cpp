@@ -91,7 +91,24 @@ TEST(StrategyCases, SpeakOfEveryShippedOperator) {
   std::set<std::string> named;
   for (const test::TextCase& one : all_cases())
     if (!one.has("specs")) named.insert(one.name);
-  for (const std::string& op : test::registry().names()) EXPECT_TRUE(named.contains(op)) << op << " has no case";
+  for (const std::string& op : test::registry().names())
+    if (test::registry().find(op)->over_reals) {
+      EXPECT_TRUE(named.contains(op)) << op << " has no case";
+    }
+}
+
+TEST(StrategyCases, ThereAreNoneOfIntegersAndTruthValues) {
+  int count = 0;
+  for (const std::string& op : test::registry().names()) {
+    if (test::registry().find(op)->over_reals) continue;
+    ++count;
+    const OperatorStrategies derived = derive_strategies(test::registry(), op);
+    EXPECT_TRUE(derived.strategies.empty()) << op;
+    ASSERT_EQ(derived.uncut.size(), 1U) << op;
+    EXPECT_EQ(derived.uncut[0].reason, "it computes with integers or truth values, and proofs are of reals") << op;
+    EXPECT_TRUE(derive_passages(test::registry(), op).empty()) << op;
+  }
+  EXPECT_GE(count, 35);
 }
 
 // The rules are of the language: they parse as themselves, with variables of the same numbers.

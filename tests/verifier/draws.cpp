@@ -67,7 +67,7 @@ RuleDraws::RuleDraws(const OperatorRegistry& registry, const Substitution& rule,
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         if (!node.inputs[i].is_variable) continue;
         const InputSpec& input = definition.inputs[definition.variadic() ? 0 : i];
-        if (input.integers) integers_[node.inputs[i].index] = true;
+        if (input.integers()) integers_[node.inputs[i].index] = true;
         std::size_t fixed = 0;
         for (const AxisSpec& axis : input.axes) fixed += axis.kind != AxisSpec::Kind::rest ? 1U : 0U;
         const bool open = fixed < input.axes.size();

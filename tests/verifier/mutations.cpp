@@ -86,7 +86,7 @@ class Mutator {
         continue;
       bool fits = true;
       for (std::size_t i = 0; i < other.inputs.size(); ++i)
-        fits = fits && other.inputs[i].integers == definition.inputs[i].integers;
+        fits = fits && other.inputs[i].integers() == definition.inputs[i].integers();
       PatternNode changed{name, node.inputs, {}};
       for (const auto& [attribute, expression] : node.attributes) {
         const AttributeSpec *mine = definition.find_attribute(attribute), *its = other.find_attribute(attribute);

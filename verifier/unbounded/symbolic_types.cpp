@@ -57,7 +57,7 @@ VariableKinds kinds_of_variables(const OperatorRegistry& registry, const Substit
         if (position >= definition->inputs.size()) continue;
         const InputSpec& input = definition->inputs[position];
         const std::uint32_t tensor = node.inputs[i].index;
-        if (input.integers) kinds.integers[tensor] = true;
+        if (input.integers()) kinds.integers[tensor] = true;
         const RankRange ranks = rank_range(input.axes);
         kinds.least_rank[tensor] = std::max(kinds.least_rank[tensor], ranks.least);
         if (ranks.only) kinds.only_rank[tensor] = ranks.least;
@@ -478,7 +478,7 @@ class Typing::Solver : public SizeSolver<Typing::Solver, SizeEvaluator, std::vec
     for (std::size_t i = 0; i < arguments_.size(); ++i) {
       const bool holds_integers = typing_.integers(side_, node_.inputs[i]);
       node_.integers = node_.integers || (definition_.signature.copies && holds_integers);
-      if (arguments_[i].spec->integers != holds_integers && !node_.integers) return fail();
+      if (arguments_[i].spec->integers() != holds_integers && !node_.integers) return fail();
     }
     return true;
   }

@@ -103,7 +103,7 @@ bool has_instance(const OperatorRegistry& registry, const Substitution& rule, co
         case AttributeKind::symbol: {
           SymbolValue function{"identity"};
           for (const auto& [name, definition] : registry.functions())
-            if (definition.arity == 1) function.name = name;
+            if (definition.arity == 1 && definition.is_real()) function.name = name;
           instance.attributes.emplace_back(function);
           break;
         }
