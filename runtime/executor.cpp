@@ -551,7 +551,8 @@ PlannedLaunches planned_kernel(const LoweredStep& step, const PlacedKernel& plac
           is_declined ? 0 : placed.kernel->launches(),
           0,
           0,
-          0};
+          0,
+          placed.kernel->code()};
 }
 
 }  // namespace

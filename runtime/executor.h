@@ -75,6 +75,7 @@ struct PlannedLaunches {
   std::size_t launches = 0;  ///< On the device (Kernel::launches); 0 for a kernel that runs on the host instead.
   std::uint32_t stream = 0;
   double begin_s = 0, end_s = 0;  ///< As the model of streams has it (StreamSchedule), from the beginning of a run.
+  std::string code = {};          ///< Kernel::code().
 };
 /// What a run will be.
 struct PlannedRun {

@@ -116,6 +116,8 @@ class Kernel {
   /// What computes it, for reports: "onednn brgconv:avx512_core", "own elementwise", "reference".
   [[nodiscard]] const std::string& implementation() const { return implementation_; }
   [[nodiscard]] std::size_t workspace_bytes() const { return workspace_bytes_; }
+  /// What it computes and in which order, in lines, where it was made for its request; empty where it was compiled.
+  [[nodiscard]] virtual std::string code() const { return {}; }
   /// How many launches on a device one execution is: kernels of its own and calls of libraries. A kernel of the host
   /// counts as one.
   [[nodiscard]] virtual std::size_t launches() const { return 1; }

@@ -248,6 +248,23 @@ std::string planned_text(const std::string& path, const PlannedRun& planned, boo
   return text;
 }
 
+std::string kernels_text(const std::string& path, const PlannedRun& planned) {
+  std::map<std::string, std::size_t> times;
+  for (const PlannedLaunches& kernel : planned.kernels) ++times[kernel.key];
+  std::string text = fmt::format("{}: {} kernels, {} different\n", path, planned.kernels.size(), times.size());
+  for (const PlannedLaunches& kernel : planned.kernels) {
+    const auto count = times.find(kernel.key);
+    if (count == times.end()) continue;
+    text += fmt::format("\n{} x {}: {}\n", count->second, kernel.implementation, kernel.key);
+    times.erase(count);
+    for (std::size_t begin = 0, end = 0; begin < kernel.code.size(); begin = end + 1) {
+      end = std::min(kernel.code.find('\n', begin), kernel.code.size());
+      text += "  " + kernel.code.substr(begin, end - begin) + "\n";
+    }
+  }
+  return text;
+}
+
 nlohmann::ordered_json planned_json(const std::string& path, const PlannedRun& planned) {
   nlohmann::ordered_json json{{"file", path}, {"kernels", planned.kernels.size()}};
   std::size_t launches = 0;
@@ -263,6 +280,7 @@ nlohmann::ordered_json planned_json(const std::string& path, const PlannedRun& p
                                {"implementation", kernel.implementation},
                                {"request", kernel.key},
                                {"launches", kernel.launches}};
+    if (!kernel.code.empty()) one["code"] = kernel.code;
     if (planned.seconds > 0) {
       one["stream"] = kernel.stream;
       one["model_begin_s"] = kernel.begin_s;

@@ -41,7 +41,8 @@ struct RunOptions {
   int ranks = 1;                       ///< Of --measure-links, as threads of this process.
   bool measure_collectives = false;
   std::string largest_message = "32MiB";  ///< Of --measure-collectives.
-  bool profile = false, as_is = false, check = false, print_device = false, print_graph = false, no_measure = false;
+  bool profile = false, as_is = false, check = false, print_device = false, print_graph = false, print_kernels = false,
+       no_measure = false;
   std::optional<double> rtol;
   double atol = 1e-6;
   /// --check-rtol, or what the math mode and the types of the model allow.
@@ -104,6 +105,8 @@ using Tensors = std::map<std::string, HostTensor>;
 
 /// How many launches are planned, and on how many streams; with `each` also a line per kernel, and one per operator.
 [[nodiscard]] std::string planned_text(const std::string& path, const PlannedRun& planned, bool each);
+/// Each kernel of a planned run once, with how often there is one like it, and Kernel::code().
+[[nodiscard]] std::string kernels_text(const std::string& path, const PlannedRun& planned);
 [[nodiscard]] nlohmann::ordered_json planned_json(const std::string& path, const PlannedRun& planned);
 
 /// Compares outputs with float64; true if the relative L2 norm of every difference is within the math mode's bound.

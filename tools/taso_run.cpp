@@ -92,6 +92,9 @@ void declare(CLI::App& app, RunOptions& options) {
               "With --no-measure: plan for the device that FILE describes (--print-device writes it)");
   app.add_flag("--print-graph", options.print_graph,
                "Run nothing; print the graph that would run, as text: fused, or with --as-is as imported");
+  app.add_flag("--print-kernels", options.print_kernels,
+               "Run nothing; print each of the kernels that a run would have, and what those do that are made for the "
+               "model: fused operators, and definitions");
   files.reads(app, "--input", options.inputs, "NAME=FILE gives an input as .npy or .pb; random otherwise; repeatable",
               "NAME=FILE");
   app.add_option("--input-shape", options.input_shapes, "NAME:D,D,.. makes a symbolic shape concrete; repeatable")
@@ -523,22 +526,28 @@ Status print_planned_launches(const RunOptions& options, const OperatorRegistry&
     TASO_RETURN_IF_ERROR(write_text(options.common.json, json.dump(2) + "\n"));
   }
   if (options.common.quiet || options.files.claims().uses_stdout()) return {};
-  return write_text("-", tools::planned_text(subject.path, *planned, options.profile));
+  return write_text("-", options.print_kernels ? tools::kernels_text(subject.path, *planned)
+                                               : tools::planned_text(subject.path, *planned, options.profile));
 }
 
 /// What is wrong with a command line that runs nothing.
 Status check_unmeasured(const RunOptions& options) {
-  if (!options.no_measure) {
+  if (!options.no_measure && !options.print_kernels) {
     if (options.device.properties.empty()) return {};
     return Error{
         ErrorCode::usage, "--device-properties: a device that is not there runs nothing; give --no-measure", {}};
   }
   for (const auto& [name, given] : {std::pair("--compare", !options.other.empty()),
                                     {"--check", options.check},
+                                    {"--print-graph", options.print_kernels && options.print_graph},
                                     {"--plan", !options.plan.empty()},
                                     {"--save-outputs", !options.save_outputs.empty()},
                                     {"--save-inputs", !options.save_inputs.empty()}})
-    if (given) return Error{ErrorCode::usage, fmt::format("{}: --no-measure runs nothing; leave it out", name), {}};
+    if (given)
+      return Error{ErrorCode::usage,
+                   fmt::format("{}: {} runs nothing; leave it out", name,
+                               options.print_kernels ? "--print-kernels" : "--no-measure"),
+                   {}};
   return {};
 }
 
@@ -607,7 +616,7 @@ Expected<int> run(RunOptions& options) {
     TASO_RETURN_IF_ERROR(print_device(device.library, options));
     return 0;
   }
-  if (options.no_measure) {
+  if (options.no_measure || options.print_kernels) {
     TASO_RETURN_IF_ERROR(print_planned_launches(options, registry, device));
     return 0;
   }

@@ -1,10 +1,13 @@
 // Kernels of any specified operator over floats, from its definition: what no library and no loop of our own computes,
 // and operators that are added as text.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <mutex>
 #include <optional>
 
 #include "operators/instance.h"
+#include "operators/lowered_text.h"
 #include "operators/registry.h"
 #include "runtime/cpu/block_evaluator.h"
 #include "runtime/cpu/element_walk.h"
@@ -155,6 +158,21 @@ class DefinitionKernel final : public Kernel {
     }
   }
 
+  std::string code() const override {
+    const std::vector<std::string> buffers = buffer_names(body());
+    std::string text;
+    for (const Group& group : groups_) {
+      const bool together = group.recurrence || group.end > group.first + 1;
+      if (group.recurrence)
+        text += fmt::format("for {} steps:\n", group.steps);
+      else if (together)
+        text += fmt::format("for {} slices:\n", group.slices);
+      for (std::size_t i = group.first; i < group.end; ++i)
+        text += to_text(plans_[i].stage(), buffers, together ? "  " : "");
+    }
+    return text;
+  }
+
   Status execute(const KernelArguments& arguments) const override {
     Memory memory{{}, std::vector<float*>(body().inputs, nullptr)};
     for (std::size_t i = 0; i < body().inputs; ++i) memory.read.push_back({arguments.inputs[i], 1, wide_[i]});
@@ -271,6 +289,14 @@ class ElementwiseDefinition final : public Kernel {
         definition_(std::move(definition)),
         walk_(element_walk(request)),
         threads_(request.threads) {}
+
+  std::string code() const override {
+    std::vector<std::string> buffers;
+    for (std::size_t i = 0; i < walk_.strides.size(); ++i) buffers.push_back("x" + std::to_string(i));
+    buffers.emplace_back("y0");
+    return fmt::format("for blocks of {} elements:\n  y0 = {}\n", block_elements,
+                       value_text(definition_.plan().stage(), buffers));
+  }
 
   Status execute(const KernelArguments& arguments) const override {
     go_over(walk_, threads_, definition_.plan().work(), [&] { return std::make_unique<Worker>(*this, arguments); });

@@ -2,8 +2,11 @@
 // normalisations), as one kernel: all of them on a block of elements before the next, so that what they pass on stays
 // in the cache. With rows, a block is made of whole ones. What each computes is what its kernel alone would, to the
 // bit.
+#include <fmt/format.h>
+
 #include <optional>
 
+#include "operators/lowered_text.h"
 #include "operators/registry.h"
 #include "runtime/cpu/block.h"
 #include "runtime/cpu/element_walk.h"
@@ -18,6 +21,7 @@ constexpr std::int64_t longest_row = 8192;
 
 /// One operator: a loop over elements or rows, or its definition on blocks.
 struct Part {
+  std::string name;  ///< With its attributes.
   std::vector<FusedPart::Source> sources;
   ElementLoop loop;
   std::optional<RowLoop> rows;
@@ -42,6 +46,28 @@ class FusedElements final : public Kernel {
       : Kernel(std::string("own fused elementwise ") + loops().instruction_set),
         plan_(std::move(plan)),
         threads_(threads) {}
+
+  std::string code() const override {
+    std::string text = fmt::format("for blocks of {} elements{}:\n", plan_.block(),
+                                   plan_.row > 1 ? fmt::format(", rows of {}", plan_.row) : "");
+    for (std::size_t i = 0; i < plan_.parts.size(); ++i) {
+      const Part& part = plan_.parts[i];
+      std::string operands;
+      for (const FusedPart::Source& source : part.sources)
+        operands += fmt::format("{}{}", operands.empty() ? "" : ", ",
+                                source.is_input ? "x" + std::to_string(source.index) : name_of(source.index));
+      text += fmt::format("  {} = {}({})", name_of(i), part.name, operands);
+      if (part.definition) {
+        std::vector<std::string> buffers;
+        for (const FusedPart::Source& source : part.sources)
+          buffers.push_back(source.is_input ? "x" + std::to_string(source.index) : name_of(source.index));
+        buffers.push_back(name_of(i));
+        text += fmt::format(" = {}", value_text(part.definition->plan().stage(), buffers));
+      }
+      text += "\n";
+    }
+    return text;
+  }
 
   Status execute(const KernelArguments& arguments) const override {
     go_over(
@@ -151,6 +177,11 @@ class FusedElements final : public Kernel {
     std::vector<std::optional<BlockEvaluator>> evaluators_;
   };
 
+  [[nodiscard]] std::string name_of(std::size_t part) const {
+    const std::optional<std::size_t> output = plan_.parts[part].output;
+    return output ? "y" + std::to_string(*output) : "t" + std::to_string(part);
+  }
+
   Plan plan_;
   int threads_;
 };
@@ -209,6 +240,8 @@ KernelOffer fused_elements(const KernelRequest& request, const OperatorRegistry&
   plan.walk = element_walk(walked);
   for (const FusedPart& fused : request.fused->parts) {
     Part& part = plan.parts.emplace_back();
+    part.name = fused.request.op;
+    if (!fused.request.attributes.empty()) part.name += "[" + to_string(fused.request.attributes) + "]";
     part.sources = fused.sources;
     part.loop = element_loop(fused.request, registry);
     part.rows = RowLoop::of(fused.request, registry);
