@@ -20,7 +20,7 @@ constexpr int few_algorithms = 8, most_algorithms = 32;
 static_assert(sizeof(cublasLtMatmulAlgo_t::data) == sizeof(ChosenAlgorithm::words));
 constexpr std::size_t product_workspace = std::size_t{32} << 20;
 
-cudaDataType_t type_of(ElementType element) {
+cudaDataType_t cuda_type_of(ElementType element) {
   if (element == ElementType::f16) return CUDA_R_16F;
   if (element == ElementType::bf16) return CUDA_R_16BF;
   return CUDA_R_32F;
@@ -138,7 +138,7 @@ class Product final : public DeviceKernel {
     TASO_RETURN_IF_ERROR(set(descriptor, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue));
     if (fuses_bias_) {
       TASO_RETURN_IF_ERROR(
-          set(descriptor, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(type_of(element))));
+          set(descriptor, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(cuda_type_of(element))));
       // Before there is one: of the pointer, the heuristics take the alignment.
       TASO_RETURN_IF_ERROR(set_bias(descriptor, reinterpret_cast<const std::byte*>(operand_alignment)));
     }
@@ -155,7 +155,7 @@ class Product final : public DeviceKernel {
 
   Expected<OwnedLayout> layout_of(const ColumnMajor& matrix) const {
     cublasLtMatrixLayout_t raw = nullptr;
-    TASO_RETURN_IF_ERROR(check(cublasLtMatrixLayoutCreate(&raw, type_of(request_.outputs[0].type.element),
+    TASO_RETURN_IF_ERROR(check(cublasLtMatrixLayoutCreate(&raw, cuda_type_of(request_.outputs[0].type.element),
                                                           static_cast<std::uint64_t>(matrix.rows),
                                                           static_cast<std::uint64_t>(matrix.columns), matrix.leading),
                                refused));
