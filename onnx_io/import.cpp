@@ -479,9 +479,8 @@ class Importer {
     }
     // Reductions keep shapes as moves do, and compute.
     const bool moves = moves_elements && first && !context.proto().op_type().starts_with("Reduce");
-    const bool moves_integers = moves && (context.of_pieces() ? *first == ElementType::i64 || *first == ElementType::i32
-                                                              : !context.symbolic() && is_word(*first));
-    if (first && !is_real(*first) && !moves_integers && !words)
+    const bool moves_words = moves && is_word(*first) && (context.of_pieces() || !context.symbolic());
+    if (first && !is_real(*first) && !moves_words && !words)
       return context.decline("its elements are " + std::string(to_string(*first)), Obstacle::element_type);
     for (std::size_t i = 0; i < limit; ++i) {
       if (!context.has_input(i)) continue;

@@ -65,11 +65,14 @@ class Printer {
     for (const std::uint32_t operand : node.operands) text += (text.empty() ? "" : between) + this->node(operand).text;
     return text;
   }
+  [[nodiscard]] std::string coordinate(const LoweredAccess::Indirect& index) const {
+    const std::string read = fmt::format("{}[{}]", buffers_[index.buffer], form(index.form));
+    return index.offset == 0 ? read : fmt::format("({} - {})", read, index.offset);
+  }
   [[nodiscard]] std::string element(const LoweredAccess& access) const {
     std::string place = form(access.offset);
     for (const LoweredAccess::Indirect& index : access.indirect)
-      place += fmt::format(" + {}*({}[{}]{})", index.stride, buffers_[index.buffer], form(index.form),
-                           index.offset == 0 ? "" : fmt::format(" - {}", index.offset));
+      place += fmt::format(" + {}{}", index.stride == 1 ? "" : fmt::format("{}*", index.stride), coordinate(index));
     return fmt::format("{}[{}]", buffers_[access.buffer], place);
   }
   [[nodiscard]] std::string inside(const LoweredAccess& access) const {
@@ -79,25 +82,32 @@ class Printer {
     };
     for (const LoweredAccess::Guard& guard : access.guards) add(form(guard.form), guard.extent);
     for (const LoweredAccess::Indirect& index : access.indirect)
-      if (index.may_leave())
-        add(fmt::format("{}[{}]{}", buffers_[index.buffer], form(index.form),
-                        index.offset == 0 ? "" : fmt::format(" - {}", index.offset)),
-            index.size);
+      if (index.may_leave()) add(coordinate(index), index.size);
     return text.empty() ? "true" : text;
   }
   [[nodiscard]] Piece read(const LoweredNode& node) const {
     const LoweredAccess& access = stage_.accesses[node.access];
-    if (!access.may_leave() || node.leave_out) return {element(access), Binding::atom};
+    if (!access.may_leave()) return {element(access), Binding::atom};
     const std::string otherwise = node.operands.empty() ? "0" : this->node(node.operands[0]).text;
     return {fmt::format("{} ? {} : {}", inside(access), element(access), otherwise), Binding::choice};
   }
+  /// A read of a set from which elements outside the tensor are left out.
+  [[nodiscard]] std::string left_out(std::uint32_t id) const {
+    const LoweredNode& operand = stage_.nodes[id];
+    if (operand.kind != Kind::read || !stage_.accesses[operand.access].may_leave()) return node(id).text;
+    const LoweredAccess& access = stage_.accesses[operand.access];
+    return fmt::format("{} where {}", element(access), inside(access));
+  }
+  [[nodiscard]] std::string extremum(const LoweredNode& node) const {
+    std::string text;
+    for (const std::uint32_t operand : node.operands)
+      text += (text.empty() ? "" : ", ") + (node.leave_out ? left_out(operand) : this->node(operand).text);
+    return text;
+  }
   [[nodiscard]] Piece reduction(const LoweredNode& node) const {
     constexpr const char* names[] = {"sum", "product", "max", "min"};
-    const LoweredNode& operand = stage_.nodes[node.operands[0]];
-    const bool leaves_out = operand.kind == Kind::read && operand.leave_out;
-    return {fmt::format("{}({}{}: {})", names[static_cast<std::size_t>(node.reduction)], loops(node.loops),
-                        leaves_out ? " with " + inside(stage_.accesses[operand.access]) : "",
-                        this->node(node.operands[0]).text),
+    return {fmt::format("{}({}: {})", names[static_cast<std::size_t>(node.reduction)], loops(node.loops),
+                        node.leave_out ? left_out(node.operands[0]) : this->node(node.operands[0]).text),
             Binding::atom};
   }
   [[nodiscard]] Piece test(const LoweredNode& node) const {
@@ -136,9 +146,9 @@ class Printer {
       case Kind::call:
         return called(node.function->name);
       case Kind::maximum:
-        return called("max");
+        return {"max(" + extremum(node) + ")", Binding::atom};
       case Kind::minimum:
-        return called("min");
+        return {"min(" + extremum(node) + ")", Binding::atom};
       case Kind::infinity:
         return {node.number < 0 ? "-inf" : "inf", Binding::atom};
       case Kind::conditional:

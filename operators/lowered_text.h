@@ -12,7 +12,8 @@ namespace taso {
 /// A stage, one line for its loops and one or more for what is computed in them, each after `indent`:
 ///   for a < 128, b < 768:
 ///     t0[768*a + b] = exp(x0[768*a + b]) / sum(c < 768: t1[768*a + c])
-/// `buffers`: names by number.
+/// An element outside a tensor is what stands after the colon in `inside ? element : other`, or is left out of a set
+/// (`element where inside`). `let s0 = ... in ...`: computed once. `buffers`: names by number.
 [[nodiscard]] std::string to_text(const LoweredStage& stage, std::span<const std::string> buffers,
                                   const std::string& indent);
 

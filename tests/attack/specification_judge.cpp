@@ -11,7 +11,7 @@
 namespace taso::testing {
 namespace {
 
-using Kind = Expression::Kind;
+using Operation = Expression::Kind;
 using Number = long double;
 
 // A falsehood is one that doubles tell, too: what differs by less is not a mistake of theirs.
@@ -113,7 +113,7 @@ class Evaluator {
 
   Value value(const Expression& e, const Names& names) const {
     std::vector<Value> operands;
-    if (e.kind == Kind::name) {
+    if (e.kind == Operation::name) {
       for (const auto& [name, value] : names)
         if (name == e.name) return value;
       return unknown;
@@ -125,24 +125,24 @@ class Evaluator {
       if (operand.kind != Value::Kind::number) return unknown;
     const Value a = operands.empty() ? Value{} : operands.front(), b = operands.empty() ? Value{} : operands.back();
     switch (e.kind) {
-      case Kind::integer:
+      case Operation::integer:
         return {Value::Kind::number, static_cast<Number>(e.integer), 0};
-      case Kind::real:
+      case Operation::real:
         return {Value::Kind::number, e.real, 0};
-      case Kind::negate:
+      case Operation::negate:
         return {Value::Kind::number, 0.0L - a.value, a.error};
-      case Kind::add:
+      case Operation::add:
         return number(a.value + b.value, a.error + b.error);
-      case Kind::subtract:
+      case Operation::subtract:
         return number(a.value - b.value, a.error + b.error);
-      case Kind::multiply:
+      case Operation::multiply:
         return number(a.value * b.value,
                       std::fabs(a.value) * b.error + std::fabs(b.value) * a.error + a.error * b.error);
-      case Kind::divide:
+      case Operation::divide:
         if (std::fabs(b.value) <= b.error) return b.error == 0 ? undefined : unknown;
         return number(a.value / b.value,
                       (a.error + std::fabs(a.value / b.value) * b.error) / (std::fabs(b.value) - b.error));
-      case Kind::call: {
+      case Operation::call: {
         if (e.name != "max" && e.name != "min") {
           const FunctionDefinition* const function = registry_.find_function(e.name);
           return function == nullptr ? unknown : call(*function, operands);

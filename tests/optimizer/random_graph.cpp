@@ -27,7 +27,11 @@ bool takes_rank(const InputSpec& input, std::size_t rank) {
 }  // namespace
 
 GraphGenerator::GraphGenerator(const OperatorRegistry& registry, std::uint64_t seed, const GraphDrawOptions& options)
-    : registry_(registry), options_(options), operators_(registry.names()), random_(seed, "graph"), seed_(seed) {
+    : registry_(registry), options_(options), random_(seed, "graph"), seed_(seed) {
+  // Operators on integers and truth values have tests of their own: no rule and no strategy speaks of them.
+  for (const std::string& name : registry.names())
+    if (const OperatorDefinition& definition = *registry.find(name); definition.over_reals || definition.moves)
+      operators_.push_back(name);
   // Rules add channels that are 0 before the activation and unread after it: where that has no value at 0, as log has
   // none, an infinity times 0 comes out, and only the optimizer's check finds it.
   for (const auto& [name, function] : registry.functions())

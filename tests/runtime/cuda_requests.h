@@ -419,7 +419,8 @@ struct Example {
                       static_cast<float>(element_at(bytes.data(), k, operand.type.element)));
           continue;
         }
-        std::int64_t value = static_cast<std::int64_t>(random.below(100));
+        std::int64_t value =
+            static_cast<std::int64_t>(random.below(operand.type.element == ElementType::boolean ? 2 : 100));
         if (request.op == "gather" && i == 1) {
           const Shape& shape = request.inputs[0].type.shape;
           const std::int64_t axis = request.attributes.integer("axis");

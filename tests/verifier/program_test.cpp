@@ -137,11 +137,11 @@ TEST_F(ProgramTest, GoalsAreDumped) {
 
 TEST_F(ProgramTest, LawsOfAnOperatorFileAreVerified) {
   const std::string op = file("less.op",
-                              "operator less(x[D..], y[D..]) -> [D..]\n  \"A difference.\"\n  law commutative\n"
+                              "operator lesser(x[D..], y[D..]) -> [D..]\n  \"A difference.\"\n  law commutative\n"
                               "  out[I..] = x[I..] - y[I..]\n");
   const Outcome result = run(op);
   EXPECT_EQ(result.exit_code, 5) << result.output;
-  EXPECT_THAT(result.output, HasSubstr("refuted  less.commutative"));
+  EXPECT_THAT(result.output, HasSubstr("refuted  lesser.commutative"));
 }
 
 TEST_F(ProgramTest, LemmasMustBeProved) {

@@ -142,13 +142,14 @@ TEST(Axioms, AndDeclaredLawsHold) {
 
 TEST(Verify, FalseLawsAreRefuted) {
   const auto extended = OperatorRegistry::parse(
-      "operator less(x[D..], y[D..]) -> [D..]\n  \"A difference.\"\n  law commutative\n  out[I..] = x[I..] - y[I..]\n",
+      "operator lesser(x[D..], y[D..]) -> [D..]\n  \"A difference.\"\n  law commutative\n  out[I..] = x[I..] - "
+      "y[I..]\n",
       "test.op", &registry());
   ASSERT_TRUE(extended) << extended.error().to_string();
   Verifier bounded(*extended, {});
   int found = 0;
   for (const Substitution& law : Verifier::declared_laws(*extended)) {
-    if (law.name != "less.commutative") continue;
+    if (law.name != "lesser.commutative") continue;
     ++found;
     EXPECT_EQ(bounded.verify(law).kind, VerdictKind::refuted);
   }
