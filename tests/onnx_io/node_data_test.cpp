@@ -182,7 +182,8 @@ Outcome run_case(const Case& stored) {
   const fs::path written = fs::path(testing::TempDir()) / "taso_node_data_test.onnx";
   const auto model = Model::parse(stored.model, stored.name, registry());
   if (!model.ok()) {
-    ADD_FAILURE() << model.error().to_string();
+    // Files of bf16 are of u16 in this version of ONNX; operator_tests reads their bits.
+    EXPECT_NE(stored.name.find("BFLOAT16"), std::string::npos) << model.error().to_string();
     return outcome;
   }
   for (const IllTypedNode& node : model->ill_typed_nodes()) ADD_FAILURE() << node.node << ": " << node.reason;
@@ -230,10 +231,12 @@ TEST(NodeData, EveryStoredTest) {
   // Every operator of the table must have been evaluated somewhere, but for those without stored tests in f32
   // (composed_test.cpp, lowering).
   const std::set<std::string> without_data = {
-      "Attention",          "CumSum",          "Einsum",          "Gelu",  "GlobalLpPool",
-      "GroupNormalization", "LpNormalization", "LpPool",          "Mish",  "OneHot",
-      "RMSNormalization",   "ReduceLogSumExp", "RotaryEmbedding", "Selu",  "SimplifiedLayerNormalization",
-      "Softplus",           "Softsign",        "Swish",           "Trilu", "Where"};
+      "Attention", "CumSum", "Einsum", "Gelu", "GlobalLpPool", "GroupNormalization", "LpNormalization", "LpPool",
+      "Mish", "OneHot", "RMSNormalization", "ReduceLogSumExp", "RotaryEmbedding", "Selu",
+      "SimplifiedLayerNormalization", "Softplus", "Softsign", "Swish", "Trilu", "Where",
+      // On words (tests/acceptance/operator_tests.cpp).
+      "And", "ArgMax", "ArgMin", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Greater",
+      "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual", "Mod", "Not", "Or", "Xor"};
   for (const ImportedOperator& row : imported_operators(registry()))
     EXPECT_TRUE(evaluated.contains(row.op_type) || without_data.contains(row.op_type))
         << row.op_type << " was never evaluated: " << carried[row.op_type];

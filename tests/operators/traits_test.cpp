@@ -283,7 +283,7 @@ TEST(TraitNumbers, NoClaimIsRefuted) {
     }
   }
   for (const std::string& name : registry.names())
-    if (!registry.find(name)->inputs.empty()) {
+    if (!registry.find(name)->inputs.empty() && (registry.find(name)->over_reals || registry.find(name)->moves)) {
       EXPECT_TRUE(met.contains(name)) << name;
     }
   EXPECT_GE(claims["linear"], 50);

@@ -133,7 +133,7 @@ TEST(CollectiveDialects, ComputeWhatPlansCompute) {
                      std::string(dialect->program) + ", seed " + std::to_string(seed));
     }
   }
-  EXPECT_GE(words.size(), 5U) << ::testing::PrintToString(words);
+  EXPECT_GE(words.size(), 4U) << ::testing::PrintToString(words);
 }
 
 /// Two ranks with different parts of x do one collective; all outputs, those of the first rank first.

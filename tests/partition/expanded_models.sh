@@ -6,7 +6,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 python=$1 draw=$2 verify=$3 specs=$4 folder=$5
 rm -rf "$folder"
-"$draw" "$folder" 230 2 3 4 8 2x2 3x2 2x2x2
+"$draw" "$folder" 226 2 3 4 8 2x2 3x2 2x2x2
 refused=0
 for model in "$folder"/*; do
   "$verify" --specs "$specs" --plan "$model/model.plan.json" --expanded "$model/model.expanded.onnx" > /dev/null || refused=$((refused + 1))
