@@ -1,6 +1,7 @@
 #include "onnx_io/document.h"
 
 #include <google/protobuf/io/coded_stream.h>
+#include <onnx/defs/schema.h>
 
 #include <algorithm>
 #include <functional>
@@ -191,6 +192,7 @@ Status Document::check_operator_sets() {
       return error(describe(i) + ": opset_import names no version for domain " + in_quotes(domain));
   }
   opset_ = version("");
+  if (opset_ > 0 && opset_ < oldest_opset && means_the_same(oldest_opset)) opset_ = oldest_opset;
   if (opset_ > newest_opset)
     warnings_.push_back("opset " + std::to_string(opset_) + " is newer than " + std::to_string(newest_opset) +
                         ", the newest that is known here; operators are read as of that one");
@@ -198,6 +200,23 @@ Status Document::check_operator_sets() {
     warnings_.push_back("opset " + std::to_string(opset_) + " is older than " + std::to_string(oldest_opset) +
                         ", the oldest that is understood; every node is carried as it is");
   return {};
+}
+
+bool Document::means_the_same(std::int64_t opset) const {
+  const auto before = static_cast<int>(version("")), after = static_cast<int>(opset);
+  if (model_.functions_size() > 0 || std::none_of(graph().node().begin(), graph().node().end(),
+                                                  [](const auto& node) { return is_default_domain(node.domain()); }))
+    return false;
+  return std::all_of(graph().node().begin(), graph().node().end(), [&](const onnx::NodeProto& node) {
+    if (!is_default_domain(node.domain())) return true;
+    // They may become operators that the oldest opset cannot write: slices with steps, broadcasts.
+    if (node.op_type() == "Conv" || node.op_type() == "Tile") return false;
+    const bool has_subgraphs = std::any_of(node.attribute().begin(), node.attribute().end(),
+                                           [](const auto& one) { return one.has_g() || one.graphs_size() > 0; });
+    const onnx::OpSchema* const old = onnx::OpSchemaRegistry::Schema(node.op_type(), before, onnx::ONNX_DOMAIN);
+    return !has_subgraphs && old != nullptr &&
+           old == onnx::OpSchemaRegistry::Schema(node.op_type(), after, onnx::ONNX_DOMAIN);
+  });
 }
 
 Status Document::define(DocumentTensor tensor) {

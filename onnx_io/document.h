@@ -68,7 +68,8 @@ class Document {
   /// A part of the file's bytes.
   [[nodiscard]] SharedBytes part(std::span<const std::byte> bytes) const { return {bytes, owner_, mapped_}; }
   [[nodiscard]] const wire::Skeleton& skeleton() const { return skeleton_; }
-  /// Version of the default operator set; 0 if no node uses it.
+  /// Version of the default operator set; 0 if no node uses it. The oldest one that is understood, if all operators of
+  /// the main graph mean the same there as in the file's older one.
   [[nodiscard]] std::int64_t opset() const { return opset_; }
   /// Version of the operator set of a domain (empty: the default one); 0 if the file names none.
   [[nodiscard]] std::int64_t version(std::string_view domain) const;
@@ -117,6 +118,8 @@ class Document {
   Status analyse();
   Status check_operator_sets();
   Status collect_tensors();
+  /// Whether all operators of the main graph are those of another version of the default operator set.
+  [[nodiscard]] bool means_the_same(std::int64_t opset) const;
   Status define(DocumentTensor tensor);
   Status resolve_uses();
   Status collect_captures(const onnx::GraphProto& body, int node);
