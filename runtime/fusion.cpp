@@ -241,7 +241,7 @@ class Fusion {
         if (moves(*made) && groups_[group_of_[*made]].members.size() == 1) {
           Group with = group;
           with.copied.insert(*made);
-          if (!fuses_(plan(with).request)) continue;
+          if (!is_kernel(with)) continue;
           group = std::move(with);
           return true;
         }
@@ -260,7 +260,7 @@ class Fusion {
         const std::size_t first = group_of_[*made];
         if (first == middle || first == consumer || !has_product(first) || !has_product(consumer)) continue;
         const Group both = united(groups_[first], groups_[middle]), all = united(both, groups_[consumer]);
-        if (!fuses_(plan(all).request) || leads_round(first, middle)) continue;
+        if (!is_kernel(all) || leads_round(first, middle)) continue;
         const std::vector<Group> before = groups_;
         const std::vector<std::size_t> group_before = group_of_;
         take(first, middle, both);
@@ -294,10 +294,20 @@ class Fusion {
     groups_[second] = std::move(both);
   }
 
+  /// Whether a group is wanted as one kernel, and can be: not if it reads a view of what it makes itself, which is in
+  /// memory only afterwards.
+  [[nodiscard]] bool is_kernel(const Group& group) const {
+    const Planned planned = plan(group);
+    for (const TensorIndex input : planned.inputs)
+      for (const TensorIndex written : written_for(input))
+        if (group.members.contains(lowered_.tensors[written].step)) return false;
+    return fuses_(planned.request);
+  }
+
   /// One group of two, if it may be: the consumer's.
   bool join(std::size_t first, std::size_t second) {
     Group both = united(groups_[first], groups_[second]);
-    if (!fuses_(plan(both).request) || leads_round(first, second)) return false;
+    if (!is_kernel(both) || leads_round(first, second)) return false;
     take(first, second, std::move(both));
     return true;
   }

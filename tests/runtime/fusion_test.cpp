@@ -59,5 +59,13 @@ TEST(Fusion, OfWhatLiesInAnotherShape) {
             (Names{"relu+reshape+tanh"}));
 }
 
+TEST(Fusion, NotOfWhatReadsAPartOfItself) {
+  EXPECT_EQ(
+      fused(
+          std::string(two_matrices) +
+          "a = tanh(x)\np = slice(a; starts=[1, 0], sizes=[2, 4], steps=[1, 1])\noutput relu(concat(p, a; axis=-2))\n"),
+      (Names{"tanh", "concat+relu"}));
+}
+
 }  // namespace
 }  // namespace taso::testing
