@@ -18,6 +18,8 @@ namespace {
 /// The newest default operator set whose changes are known here.
 constexpr std::int64_t newest_opset = 24;
 constexpr std::int64_t oldest_opset = 7;
+/// The oldest in which all that operators become can be written: Slice has steps from 10 on, Expand is in 8.
+constexpr std::int64_t first_with_all_forms = 10;
 
 /// Calls `visit` with each subgraph in a node's attributes.
 void for_each_subgraph(const onnx::NodeProto& node, const std::function<void(const onnx::GraphProto&)>& visit) {
@@ -192,7 +194,12 @@ Status Document::check_operator_sets() {
       return error(describe(i) + ": opset_import names no version for domain " + in_quotes(domain));
   }
   opset_ = version("");
-  if (opset_ > 0 && opset_ < oldest_opset && means_the_same(oldest_opset)) opset_ = oldest_opset;
+  if (opset_ > 0 && opset_ < oldest_opset)
+    for (std::int64_t opset = first_with_all_forms; opset >= oldest_opset; --opset)
+      if (means_the_same(opset)) {
+        opset_ = opset;
+        break;
+      }
   if (opset_ > newest_opset)
     warnings_.push_back("opset " + std::to_string(opset_) + " is newer than " + std::to_string(newest_opset) +
                         ", the newest that is known here; operators are read as of that one");
@@ -209,8 +216,6 @@ bool Document::means_the_same(std::int64_t opset) const {
     return false;
   return std::all_of(graph().node().begin(), graph().node().end(), [&](const onnx::NodeProto& node) {
     if (!is_default_domain(node.domain())) return true;
-    // They may become operators that the oldest opset cannot write: slices with steps, broadcasts.
-    if (node.op_type() == "Conv" || node.op_type() == "Tile") return false;
     const bool has_subgraphs = std::any_of(node.attribute().begin(), node.attribute().end(),
                                            [](const auto& one) { return one.has_g() || one.graphs_size() > 0; });
     const onnx::OpSchema* const old = onnx::OpSchemaRegistry::Schema(node.op_type(), before, onnx::ONNX_DOMAIN);

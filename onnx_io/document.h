@@ -68,8 +68,8 @@ class Document {
   /// A part of the file's bytes.
   [[nodiscard]] SharedBytes part(std::span<const std::byte> bytes) const { return {bytes, owner_, mapped_}; }
   [[nodiscard]] const wire::Skeleton& skeleton() const { return skeleton_; }
-  /// Version of the default operator set; 0 if no node uses it. The oldest one that is understood, if all operators of
-  /// the main graph mean the same there as in the file's older one.
+  /// Version of the default operator set; 0 if no node uses it. Where the file's is older than what is
+  /// understood, the newest one up to 10 at which all operators of the main graph mean the same.
   [[nodiscard]] std::int64_t opset() const { return opset_; }
   /// Version of the operator set of a domain (empty: the default one); 0 if the file names none.
   [[nodiscard]] std::int64_t version(std::string_view domain) const;

@@ -302,12 +302,11 @@ Expected<int> measure_links(RunOptions& options, Transport* ranks) {
   if (ranks != nullptr) return measure_as_rank(options, *ranks, true);
   std::vector<std::unique_ptr<Transport>> transports = make_thread_transports(options.ranks);
   std::vector<std::optional<Expected<int>>> results(transports.size());
+  // Copied before any rank runs: the first claims its files in its options.
+  std::vector<RunOptions> own(transports.size(), options);
   std::vector<std::thread> others;
   for (std::size_t rank = 1; rank < transports.size(); ++rank)
-    others.emplace_back([&, rank] {
-      RunOptions own = options;
-      results[rank] = measure_as_rank(own, *transports[rank], false);
-    });
+    others.emplace_back([&, rank] { results[rank] = measure_as_rank(own[rank], *transports[rank], false); });
   results[0] = measure_as_rank(options, *transports[0], false);
   for (std::thread& thread : others) thread.join();
   return *results[0];
