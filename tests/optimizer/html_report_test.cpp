@@ -313,7 +313,7 @@ void expect_run(const std::string& text, bool whole) {
     const RunProfile run =
         value_of(profile_run(graph, target, measured, *model, {.choose_layouts = choose, .runs = 2}));
     EXPECT_EQ(run.problem, "");
-    EXPECT_GE(run.launches.size(), 4U);
+    EXPECT_GE(run.launches.size(), 2U);
     for (const ProfiledLaunch& launch : run.launches) {
       EXPECT_TRUE(launch.measured && launch.predicted) << launch.op << " " << launch.layouts;
       EXPECT_FALSE(launch.implementation.empty()) << launch.op;
