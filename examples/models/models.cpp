@@ -5,7 +5,7 @@
 namespace taso::examples {
 namespace {
 
-const std::array<ExampleModel, 23> models = {{
+const std::array<ExampleModel, 25> models = {{
     {"alexnet",
      "AlexNet (Krizhevsky et al. 2012) on one device, 227 x 227",
      build_alexnet,
@@ -61,6 +61,10 @@ const std::array<ExampleModel, 23> models = {{
      "five steps of the recurrent cell of Zoph and Le (2016), 512 features",
      build_nasrnn,
      {.narrower = 8, .depth = 2}},
+    {"regnet_y_400mf",
+     "RegNetY-400MF (Radosavovic et al. 2020): groups of 8 channels, squeeze-and-excitation, 224 x 224",
+     build_regnet_y_400mf,
+     {.extent = 64, .narrower = 2, .depth = 1}},
     {"resnet101",
      "ResNet-101 (He et al. 2015), stride in the 3 x 3 convolutions, 224 x 224",
      build_resnet101,
@@ -101,6 +105,10 @@ const std::array<ExampleModel, 23> models = {{
      build_unet_resize,
      {.extent = 16, .narrower = 8, .depth = 1}},
     {"vgg19", "VGG-19 (Simonyan and Zisserman 2014), 224 x 224", build_vgg19, {.extent = 32, .narrower = 16}, 575},
+    {"whisper_encoder",
+     "the encoder of Whisper tiny (Radford et al. 2022): 4 layers, 384 features, 6 heads, 3000 frames",
+     build_whisper_encoder,
+     {.extent = 32, .narrower = 3, .depth = 1}},
 }};
 
 }  // namespace

@@ -58,6 +58,7 @@ ModelBuilder build_lstm(const ModelOptions& options);
 ModelBuilder build_nasnet_a_large(const ModelOptions& options);
 ModelBuilder build_nasnet_a_mobile(const ModelOptions& options);
 ModelBuilder build_nasrnn(const ModelOptions& options);
+ModelBuilder build_regnet_y_400mf(const ModelOptions& options);
 ModelBuilder build_resnet101(const ModelOptions& options);
 ModelBuilder build_resnet152(const ModelOptions& options);
 ModelBuilder build_resnet50(const ModelOptions& options);
@@ -68,5 +69,6 @@ ModelBuilder build_transformer(const ModelOptions& options);
 ModelBuilder build_unet(const ModelOptions& options);
 ModelBuilder build_unet_resize(const ModelOptions& options);
 ModelBuilder build_vgg19(const ModelOptions& options);
+ModelBuilder build_whisper_encoder(const ModelOptions& options);
 
 }  // namespace taso::examples

@@ -65,6 +65,8 @@ const std::vector<Expected> expectations = {
     {"nasnet_a_mobile", {"Conv"}, 158, 156, {"--steps", "3"}},
     // Two steps of eight products of the input and eight of the state: one each remains.
     {"nasrnn", {"MatMul", "Gemm"}, 32, 4},
+    // Four blocks of three convolutions, two of a gate and one of a shortcut, and a stem.
+    {"regnet_y_400mf", {"Conv"}, 25, 25},
     // Eight blocks of three convolutions, a stem and four shortcuts; in the first stage the shortcut reads what the
     // first convolution reads, without stride.
     {"resnet50", {"Conv"}, 29, 29},
@@ -76,6 +78,8 @@ const std::vector<Expected> expectations = {
     {"unet", {"Conv", "ConvTranspose"}, 13, 13},
     // Three pairs of convolutions, two of them with a shortcut, a first one, a last one, and one that goes up.
     {"unet_resize", {"Conv"}, 11, 11},
+    // A layer of eight products after two convolutions; query, key and value merge.
+    {"whisper_encoder", {"MatMul", "Gemm"}, 8, 6},
 };
 
 class Example : public testing::TestWithParam<Expected> {

@@ -33,9 +33,11 @@ std::int64_t parameters(std::string_view name, const examples::ModelOptions& opt
 TEST(Parameters, AreThoseOfThePublishedNetworks) {
   EXPECT_EQ(parameters("densenet121"), 7'978'856);
   EXPECT_EQ(parameters("nasnet_a_mobile"), 5'289'978);
+  EXPECT_EQ(parameters("regnet_y_400mf"), 4'344'144);
   EXPECT_EQ(parameters("resnet50"), 25'557'032);
   EXPECT_EQ(parameters("resnext50_32x4d"), 25'028'904);
   EXPECT_EQ(parameters("squeezenet1_1"), 1'235'496);
+  EXPECT_EQ(parameters("whisper_encoder"), 8'208'384);
   // A block of GPT-2 small: 124,439,808 less 768 * (50,257 + 1,024 + 2), by 12.
   EXPECT_EQ(parameters("gpt2_block"), 7'087'872);
 }
