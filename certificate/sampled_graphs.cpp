@@ -137,13 +137,18 @@ class Unifier {
     return values;
   }
 
-  /// Sizes near a node: the extents of what it reads.
-  [[nodiscard]] Integers near(const Node& node) const {
+  /// Sizes near a node: the extents of what it reads, and integers of the model in lists that its origin reads.
+  [[nodiscard]] Integers near(NodeId id, const Node& node) {
     Integers result;
     for (const Value& input : node.inputs) {
       const Shape& shape = graph_.type(input).shape;
       result.insert(result.end(), shape.begin(), shape.end());
     }
+    if (samples_[0].decisions == nullptr) return result;
+    const auto read = samples_[0].decisions->read.find(id);
+    if (read == samples_[0].decisions->read.end()) return result;
+    for (const std::size_t integer : read->second)
+      if (const Expected<std::int64_t>& size = integers_.of(integer, graph_)) result.push_back(*size);
     return result;
   }
 
@@ -211,7 +216,7 @@ class Unifier {
       attributes.set("shape", *beside);
     } else {
       // A reshape has as many elements as what it reads.
-      TASO_ASSIGN(attributes, unify(id, all, near(node), node.op == "reshape"));
+      TASO_ASSIGN(attributes, unify(id, all, near(id, node), node.op == "reshape"));
     }
     std::vector<TensorType> inputs;
     for (const Value& input : node.inputs) inputs.push_back(graph_.type(input));
@@ -330,7 +335,7 @@ class Unifier {
         }
         break;
     }
-    const Integers close = near(node);
+    const Integers close = near(id, node);
     for (std::size_t port = 0; port < node.outputs.size(); ++port) {
       if (!node.outputs[port].known) continue;
       for (std::size_t axis = 0; axis < node.outputs[port].shape.size(); ++axis) {
@@ -408,9 +413,9 @@ class Unifier {
   }
 
   /// The types of an operator that stands for a carried node, where its requirements follow.
-  [[nodiscard]] std::optional<std::vector<TensorType>> types_of(
-      NodeId id, const Node& node, const CarriedShape& shape, const std::vector<const Attributes*>& attributes) const {
-    const Expected<Attributes> unified = unify(id, attributes, near(node));
+  [[nodiscard]] std::optional<std::vector<TensorType>> types_of(NodeId id, const Node& node, const CarriedShape& shape,
+                                                                const std::vector<const Attributes*>& attributes) {
+    const Expected<Attributes> unified = unify(id, attributes, near(id, node));
     std::vector<TensorType> inputs;
     for (const auto& [i, element] : shape.operands) {
       const TensorType* type = input(node, i);
@@ -422,35 +427,41 @@ class Unifier {
     return types ? std::optional(std::move(*types)) : std::nullopt;
   }
 
-  /// A slice in steps of 1 from a place that lies inside takes as much as it asks for, or what there is from there on.
+  /// Axis by axis: a slice in steps of 1 from a place that lies inside takes as much as it asks for, or what there is
+  /// from there on.
   std::vector<std::optional<std::int64_t>> extents_of_slice(NodeId id, const Node& node, const CarriedShape& shape,
                                                             const std::vector<const Attributes*>& attributes) {
     std::vector<std::optional<std::int64_t>> known(node.outputs[0].shape.size());
-    const Expected<Attributes> unified = unify(id, attributes, near(node));
     const TensorType* type = shape.operands.size() == 1 ? input(node, shape.operands[0].first) : nullptr;
-    if (!unified || type == nullptr || type->shape.size() != known.size()) return known;
-    const Integers &starts = unified->integers("starts"), &sizes = unified->integers("sizes"),
-                   &steps = unified->integers("steps");
+    if (type == nullptr || type->shape.size() != known.size()) return known;
+    const Integers close = near(id, node);
+    const auto along = [&](const char* name, std::size_t axis) {
+      Integers values;
+      for (const Attributes* there : attributes) values.push_back(there->integers(name).at(axis));
+      return fit(id, values, close);
+    };
     for (std::size_t axis = 0; axis < known.size(); ++axis) {
-      const std::int64_t extent = type->shape[axis], start = starts[axis], size = sizes[axis];
-      if (start == 0 && size == extent) known[axis] = extent;
-      if (known[axis] || steps[axis] != 1) continue;
-      const auto end = sizes_.combine(SizeArithmetic::Operation::add, start, size);
-      const auto rest = sizes_.combine(SizeArithmetic::Operation::subtract, extent, start);
+      const auto start = along("starts", axis), size = along("sizes", axis), step = along("steps", axis);
+      if (!start || !size || !step) continue;
+      const std::int64_t extent = type->shape[axis];
+      if (*start == 0 && *size == extent && *step == 1) known[axis] = extent;
+      if (known[axis] || *step != 1) continue;
+      const auto end = sizes_.combine(SizeArithmetic::Operation::add, *start, *size);
+      const auto rest = sizes_.combine(SizeArithmetic::Operation::subtract, extent, *start);
       const auto lies_inside = [&](std::int64_t place) {
         return sizes_.follows(Condition::Relation::less_equal, 0, place);
       };
-      if (!end || !rest || !lies_inside(start) || !lies_inside(*end)) continue;
+      if (!end || !rest || !lies_inside(*start) || !lies_inside(*end)) continue;
       Integers values = at_samples(id, 0, axis);
       note_unknown(id, values);
-      known[axis] = sizes_.minimum(fmt::format("extent {} of node {}", axis, id), size, *rest, std::move(values));
+      known[axis] = sizes_.minimum(fmt::format("extent {} of node {}", axis, id), *size, *rest, std::move(values));
     }
     return known;
   }
 
   /// Extents of inputs and constants.
   void unify_outputs(NodeId id, Node& node) {
-    const Integers close = near(node);
+    const Integers close = near(id, node);
     for (std::size_t port = 0; port < node.outputs.size(); ++port) {
       if (!node.outputs[port].known) continue;
       for (std::size_t axis = 0; axis < node.outputs[port].shape.size(); ++axis) {
@@ -489,9 +500,41 @@ std::vector<bool> live_nodes(const Graph& graph) {
   return live;
 }
 
-/// The integers of the model at all sizes. What is computed with them later is told by their values at the samples, so
-/// that these must tell each of them; an error says which they do not.
-Status check_integers(std::span<const SampledGraph> samples, const SymbolicSizes& sizes, const Graph& graph) {
+/// One integer of the model at all sizes, which must be known. What is computed with it later is told by its values at
+/// the samples, so that these must tell it.
+Status check_integer(std::span<const SampledGraph> samples, const SymbolicSizes& sizes,
+                     const Expected<std::int64_t>& size, std::size_t i) {
+  const SymbolicInteger& integer = samples[0].decisions->integers[i];
+  if (!size) return not_for_all_sizes(size.error().message);
+  if (integer.kind == SymbolicInteger::Kind::extent && !sizes.is_known(*size)) {
+    const Node& node = samples[0].graph->node(integer.tensor.node);
+    return not_for_all_sizes(
+        fmt::format("what node {} ({}) computes has extents that are not known at all sizes, and "
+                    "integers of the model follow from them",
+                    integer.tensor.node, node.op.empty() ? node.name : node.op));
+  }
+  const std::vector<std::size_t>& lengths = samples[0].decisions->lengths;
+  if (std::find(lengths.begin(), lengths.end(), i) != lengths.end() &&
+      !sizes.follows(Condition::Relation::less_equal, 0, *size))
+    return not_for_all_sizes(
+        fmt::format("a list has length {}, and that this is not negative does not follow", sizes.to_string(*size)));
+  Integers values;
+  for (const SampledGraph& sample : samples) values.push_back(sample.decisions->integers[i].value);
+  for (std::size_t k = 0; k < values.size(); ++k)
+    if (sizes.at(*size, k) != values[k])
+      return not_for_all_sizes(
+          fmt::format("{}, an integer of the model, is another at some sizes", sizes.to_string(*size)));
+  const std::optional<std::int64_t> told = sizes.fit(values, {});
+  if (!told || (*told != *size && !sizes.follows(Condition::Relation::equal, *told, *size)))
+    return not_for_all_sizes(
+        fmt::format("{}, an integer of the model, is not told by its values at the samples", sizes.to_string(*size)));
+  return {};
+}
+
+/// The integers of the model at all sizes: the first error, and in `inexact` the nodes that compute those that have
+/// one.
+Status check_integers(std::span<const SampledGraph> samples, const SymbolicSizes& sizes, const Graph& graph,
+                      std::map<std::string, std::string>& inexact) {
   const std::vector<SymbolicInteger>& integers = samples[0].decisions->integers;
   IntegerSizes all(integers, sizes);
   for (const SampledGraph& sample : samples)
@@ -499,43 +542,23 @@ Status check_integers(std::span<const SampledGraph> samples, const SymbolicSizes
                             [](const auto& a, const auto& b) { return a.alike(b); }) ||
         sample.decisions->lengths != samples[0].decisions->lengths)
       return not_for_all_sizes("integers that follow from extents are computed in another way at other sizes");
+  Status first;
   for (std::size_t i = 0; i < integers.size(); ++i) {
-    const SymbolicInteger& integer = integers[i];
-    if (!integer.computed) continue;
-    const Expected<std::int64_t>& size = all.of(i, graph);
-    if (!size) return not_for_all_sizes(size.error().message);
-    if (integer.kind == SymbolicInteger::Kind::extent && !sizes.is_known(*size)) {
-      const Node& node = samples[0].graph->node(integer.tensor.node);
-      return not_for_all_sizes(
-          fmt::format("what node {} ({}) computes has extents that are not known at all sizes, and "
-                      "integers of the model follow from them",
-                      integer.tensor.node, node.op.empty() ? node.name : node.op));
-    }
-    const std::vector<std::size_t>& lengths = samples[0].decisions->lengths;
-    if (std::find(lengths.begin(), lengths.end(), i) != lengths.end() &&
-        !sizes.follows(Condition::Relation::less_equal, 0, *size))
-      return not_for_all_sizes(
-          fmt::format("a list has length {}, and that this is not negative does not follow", sizes.to_string(*size)));
-    Integers values;
-    for (const SampledGraph& sample : samples) values.push_back(sample.decisions->integers[i].value);
-    for (std::size_t k = 0; k < values.size(); ++k)
-      if (sizes.at(*size, k) != values[k])
-        return not_for_all_sizes(
-            fmt::format("{}, an integer of the model, is another at some sizes", sizes.to_string(*size)));
-    const std::optional<std::int64_t> told = sizes.fit(values, {});
-    if (!told || (*told != *size && !sizes.follows(Condition::Relation::equal, *told, *size)))
-      return not_for_all_sizes(
-          fmt::format("{}, an integer of the model, is not told by its values at the samples", sizes.to_string(*size)));
+    if (!integers[i].computed) continue;
+    Status known = check_integer(samples, sizes, all.of(i, graph), i);
+    if (known) continue;
+    for (const std::string& maker : integers[i].makers) inexact.emplace(maker, known.error().message);
+    if (first) first = std::move(known);
   }
-  return {};
+  return first;
 }
 
 /// Whether what the importer decided by extents, and the graph does not show, follows from extents that are known:
 /// integers of the model, and that a node is another name because its extents are those of what it reads.
 Status check_decisions(std::span<const SampledGraph> samples, const SymbolicSizes& sizes, const Graph& graph,
-                       std::optional<NodeId> first_unknown) {
+                       std::optional<NodeId> first_unknown, std::map<std::string, std::string>& inexact) {
   if (samples[0].decisions == nullptr) return {};
-  if (samples[0].decisions->imported != nullptr) TASO_RETURN_IF_ERROR(check_integers(samples, sizes, graph));
+  if (samples[0].decisions->imported != nullptr) TASO_RETURN_IF_ERROR(check_integers(samples, sizes, graph, inexact));
   if (!first_unknown) return {};
   for (const SampledGraph& sample : samples)
     for (const NodeId place : sample.decisions->renamed)
@@ -571,7 +594,7 @@ std::string structural_difference(const Graph& a, const Graph& b) {
 
 Expected<Graph> graph_for_all_sizes(std::span<const SampledGraph> samples, SymbolicSizes& sizes,
                                     const SymbolicCatalog& catalog, std::shared_ptr<SymbolicConstants>& constants,
-                                    std::vector<std::string>& untouched) {
+                                    std::vector<std::string>& untouched, std::map<std::string, std::string>& inexact) {
   std::vector<SampledGraph> whole(samples.begin(), samples.end());
   for (SampledGraph& sample : whole)
     if (sample.decisions != nullptr && sample.decisions->imported) sample.graph = sample.decisions->imported.get();
@@ -604,7 +627,7 @@ Expected<Graph> graph_for_all_sizes(std::span<const SampledGraph> samples, Symbo
       catalog.forget();
       continue;
     }
-    TASO_RETURN_IF_ERROR(check_decisions(samples, sizes, graph, unifier.first_unknown()));
+    TASO_RETURN_IF_ERROR(check_decisions(samples, sizes, graph, unifier.first_unknown(), inexact));
     if (whole[0].decisions != nullptr && whole[0].decisions->imported) graph.remove_dead();
     return graph;
   }

@@ -18,6 +18,7 @@
 /// there has equal extents.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -42,10 +43,13 @@ struct SampledGraph {
 
 /// The graph, node by node, that is each of `samples` at the samples of `sizes`; these have the same nodes up to
 /// numbers, none of which reads a later one. Constants that differ are stand-ins from `constants`. Nodes that no step
-/// may touch are named in `untouched`, with the reason.
+/// may touch are named in `untouched`, with the reason. Where it fails only because nodes of the file compute integers
+/// that are not known at all sizes, `inexact` gets the first outputs of these, and what is not known
+/// (ImportOptions::unfolded).
 [[nodiscard]] Expected<Graph> graph_for_all_sizes(std::span<const SampledGraph> samples, SymbolicSizes& sizes,
                                                   const SymbolicCatalog& catalog,
                                                   std::shared_ptr<SymbolicConstants>& constants,
-                                                  std::vector<std::string>& untouched);
+                                                  std::vector<std::string>& untouched,
+                                                  std::map<std::string, std::string>& inexact);
 
 }  // namespace taso

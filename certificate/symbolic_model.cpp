@@ -22,6 +22,8 @@ using Integers = std::vector<std::int64_t>;
 constexpr std::size_t wanted_samples = 14, least_samples = 4;
 /// Attempts to find one sample.
 constexpr std::size_t sample_attempts = 8;
+/// Times that a model is read again because nodes compute integers that are not known.
+constexpr std::size_t most_readings = 16;
 /// Far sizes, each tried for each symbol, as are the smallest ones.
 constexpr std::int64_t far_sizes[] = {700, 3000, 20000};
 
@@ -253,20 +255,30 @@ Status SymbolicModel::State::compare(const Graph& all, const Graph& there, std::
   return {};
 }
 
-// Most quotients of extents are numbers, or have a form in files. Where one has none, or nothing is known of it, what
-// divides extents, or asks for those behind windows, is carried.
+// Nodes that compute integers of which it is not known what they are at all sizes are carried, and the model is read
+// again. Most quotients of extents are numbers, or have a form in files. Where one has none and that does not help,
+// what divides extents, or asks for those behind windows, is carried.
 Expected<SymbolicModel> SymbolicModel::load(const Model& model, const OperatorRegistry& registry,
                                             const SymbolRanges& ranges) {
-  Expected<SymbolicModel> with_quotients = load_as_it_is(model, registry, ranges);
-  if (with_quotients || with_quotients.error().code != ErrorCode::not_proved || !rounds_extents(model))
-    return with_quotients;
+  std::map<std::string, std::string> inexact;
+  Expected<SymbolicModel> first = load_as_it_is(model, registry, ranges, inexact);
+  if (first || first.error().code != ErrorCode::not_proved) return first;
+  Model read = model;
+  for (std::size_t times = 0; !inexact.empty() && times < most_readings; ++times) {
+    TASO_ASSIGN(read, read.with_unfolded(inexact));
+    inexact.clear();
+    Expected<SymbolicModel> next = load_as_it_is(read, registry, ranges, inexact);
+    if (next) return next;
+  }
+  if (!rounds_extents(model)) return first;
   TASO_ASSIGN(const Model without, model.with_quotients(false));
-  Expected<SymbolicModel> less = load_as_it_is(without, registry, ranges);
-  return less ? std::move(less) : std::move(with_quotients);
+  Expected<SymbolicModel> less = load_as_it_is(without, registry, ranges, inexact);
+  return less ? std::move(less) : std::move(first);
 }
 
 Expected<SymbolicModel> SymbolicModel::load_as_it_is(const Model& model, const OperatorRegistry& registry,
-                                                     const SymbolRanges& ranges) {
+                                                     const SymbolRanges& ranges,
+                                                     std::map<std::string, std::string>& inexact) {
   auto state = std::make_shared<State>();
   state->registry = &registry;
   TASO_RETURN_IF_ERROR(state->choose_ranges(model, ranges));
@@ -285,7 +297,7 @@ Expected<SymbolicModel> SymbolicModel::load_as_it_is(const Model& model, const O
   for (const Model& sample : state->models) sampled.push_back({&sample.graph(), &sample.size_decisions()});
   std::shared_ptr<SymbolicConstants> constants;
   TASO_ASSIGN(state->graph,
-              graph_for_all_sizes(sampled, *state->symbolic, *state->catalog, constants, state->untouched));
+              graph_for_all_sizes(sampled, *state->symbolic, *state->catalog, constants, state->untouched, inexact));
   state->at_all = Model::at_all_sizes(state->models, state->graph, *state->symbolic, std::move(constants));
   normalize(state->graph, *state->catalog);
   for (Graph& graph : state->graphs) normalize(graph, registry);

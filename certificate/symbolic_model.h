@@ -74,7 +74,8 @@ class SymbolicModel {
  private:
   struct State;
   [[nodiscard]] static Expected<SymbolicModel> load_as_it_is(const Model& model, const OperatorRegistry& registry,
-                                                             const SymbolRanges& ranges);
+                                                             const SymbolRanges& ranges,
+                                                             std::map<std::string, std::string>& inexact);
   [[nodiscard]] std::vector<Model::Sized> sized(const SizedGraph& graph) const;
   std::shared_ptr<const State> state_;
 };

@@ -665,6 +665,9 @@ class Importer {
       if (windows.contains(node.op_type()))
         for (NodeId id = first_unowned_; id < result_.graph.id_bound(); ++id) result_.decisions.windows.insert(id);
       if (!alias && !record.outputs.empty() && record.outputs[0]) record_equal_extents(index, record.outputs[0]->node);
+      const std::vector<std::size_t> read = flow_.read_by(context);
+      for (NodeId id = first_unowned_; !read.empty() && id < result_.graph.id_bound(); ++id)
+        if (result_.graph.node(id).kind == NodeKind::op) result_.decisions.read[id] = read;
     }
     for (NodeId id = first_unowned_; id < result_.graph.id_bound(); ++id)
       if (result_.graph.node(id).kind == NodeKind::op) own(id, index);

@@ -98,6 +98,12 @@ Expected<Model> Model::with_quotients(bool quotients) const {
   return imported_anew(std::move(options));
 }
 
+Expected<Model> Model::with_unfolded(const std::map<std::string, std::string>& nodes) const {
+  ImportOptions options = document_->options;
+  options.unfolded.insert(nodes.begin(), nodes.end());
+  return imported_anew(std::move(options));
+}
+
 Expected<Model> Model::imported_anew(ImportOptions options) const {
   return imported_anew(document_->document, std::move(options));
 }

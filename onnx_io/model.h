@@ -50,6 +50,9 @@ struct ImportOptions {
   SymbolSizes symbol_sizes;
   /// Quotients of symbolic extents, and extents that nodes round, are computed with; else what asks for them stays.
   bool quotients = true;
+  /// First outputs of nodes that compute with symbolic extents and stay nodes all the same, and why: what they compute
+  /// is not known at all sizes.
+  std::map<std::string, std::string> unfolded = {};
   /// Initializers whose data is not there (the external file is missing, or none is stored) are constants that are only
   /// shapes (ConstantData::shape_only), named as in the file; else they are an error. What needs their elements is
   /// carried. Such a model can be looked at, and planned, but not saved (bad_input).
@@ -164,6 +167,8 @@ class Model {
   [[nodiscard]] Expected<Model> with_sizes(SymbolSizes sizes) const;
   /// The same file with another value of ImportOptions::quotients.
   [[nodiscard]] Expected<Model> with_quotients(bool quotients) const;
+  /// The same file with more nodes in ImportOptions::unfolded.
+  [[nodiscard]] Expected<Model> with_unfolded(const std::map<std::string, std::string>& nodes) const;
 
   /// The graph as imported (docs/onnx.md gives the form of every operator); not normalised. graph().inputs() and
   /// outputs() correspond to inputs() and outputs() one to one.

@@ -64,6 +64,7 @@ struct SymbolicInteger {
   /// Whether the file computes it, so that numbers of the graph may be made of it. Others only say what extents carried
   /// nodes have.
   bool computed = true;
+  std::set<std::string> makers = {};  ///< First outputs of the nodes that compute it, or ask for it.
   /// Whether it is made in the same way as at other sizes.
   [[nodiscard]] bool alike(const SymbolicInteger& other) const {
     return kind == other.kind && tensor == other.tensor && axis == other.axis && a == other.a && b == other.b &&
@@ -77,6 +78,9 @@ struct SizeDecisions {
   std::shared_ptr<const Graph> imported;
   std::vector<SymbolicInteger> integers;  ///< Operands before what is computed from them.
   std::vector<std::size_t> lengths;       ///< Those of the integers that say how long a list is: not negative.
+  /// Integers, by their positions, in the lists that the file's node of a graph node reads: its numbers are made of
+  /// them.
+  std::map<NodeId, std::vector<std::size_t>> read;
   std::map<NodeId, CarriedShape> carried;
   std::vector<EqualExtents> equal;
   /// For each node that became another name of its input, maybe because of extents: how many nodes stood before.

@@ -45,6 +45,7 @@ bool in_steps_of_one(const std::vector<NodeContext::Input>& inputs) {
 void SymbolFlow::begin(const std::vector<Symbol>& symbols, const ImportOptions& options, bool rounding) {
   if (options.symbol_sizes.empty()) return;
   quotients_ = options.quotients;
+  unfolded_ = &options.unfolded;
   const bool beyond_batch = std::any_of(symbols.begin(), symbols.end(), [&](const Symbol& symbol) {
     return symbol.axis > 0 && options.symbol_sizes.contains(symbol.name);
   });
@@ -58,8 +59,14 @@ std::string SymbolFlow::fold(const NodeContext& context, const ConstantData& fol
   if (sizes_ == NodeContext::Sizes::all) return "";
   const std::string& op = context.proto().op_type();
   const auto& inputs = context.inputs();
+  maker_ = context.proto().output(0);
   std::optional<Flow> flow;
-  if (op == "Shape" || op == "Size") {
+  const bool asks = op == "Shape" || op == "Size";
+  const bool follows =
+      asks || std::any_of(inputs.begin(), inputs.end(), [](const auto& input) { return input.from_symbols; });
+  if (const auto known = unfolded_->find(maker_); follows && known != unfolded_->end())
+    return "it computes what is not known at all sizes: " + known->second;
+  if (asks) {
     if (context.is_constant(0) && !flow_of(context, 0).shaped()) return "";
     if (sizes_ == NodeContext::Sizes::rounded && !quotients_)
       return "extents that may be rounded are not known at all sizes";
@@ -140,7 +147,10 @@ SymbolFlow::Term SymbolFlow::note(SymbolicInteger integer) {
   const auto [place, added] = known_.try_emplace(key, decisions_->integers.size());
   integer.computed = false;
   if (added) decisions_->integers.push_back(integer);
-  if (!describing_) mark_computed(place->second);
+  if (!describing_) {
+    decisions_->integers[place->second].makers.insert(maker_);
+    mark_computed(place->second);
+  }
   return {place->second + 1, integer.value};
 }
 
@@ -148,6 +158,7 @@ void SymbolFlow::mark_computed(std::size_t integer) {
   SymbolicInteger& entry = decisions_->integers[integer];
   if (entry.computed) return;
   entry.computed = true;
+  entry.makers.insert(maker_);
   if (entry.kind == SymbolicInteger::Kind::extent || entry.kind == SymbolicInteger::Kind::number) return;
   mark_computed(entry.a);
   mark_computed(entry.b);
@@ -473,6 +484,17 @@ std::optional<SymbolFlow::Flow> SymbolFlow::repeated(const NodeContext& context,
   }
   if (flow.shape.size() != folded.type().shape.size()) return std::nullopt;
   return flow;
+}
+
+std::vector<std::size_t> SymbolFlow::read_by(const NodeContext& context) const {
+  std::set<std::size_t> integers;
+  for (std::size_t i = 0; i < context.inputs().size(); ++i) {
+    const Flow& flow = flow_of(context, i);
+    if (flow.elements == nullptr || flow.shaped()) continue;
+    for (const std::int64_t element : flow.elements->to_integers())
+      if (element > 0) integers.insert(static_cast<std::size_t>(element) - 1);
+  }
+  return {integers.begin(), integers.end()};
 }
 
 std::string SymbolFlow::misuse(const NodeContext& context) {

@@ -47,6 +47,8 @@ class SymbolFlow {
   [[nodiscard]] static std::string misuse(const NodeContext& context);
   /// How the extents of what a Reshape, Expand or Flatten makes follow from the list that it reads.
   [[nodiscard]] CarriedShape listed(const NodeContext& context);
+  /// The integers in the lists that a node reads: positions in SizeDecisions::integers.
+  [[nodiscard]] std::vector<std::size_t> read_by(const NodeContext& context) const;
   /// Notes which extents of what an Expand reads are those of its list; `reader` is a node of what it became.
   void note_expanded(const NodeContext& context, NodeId reader);
 
@@ -93,8 +95,10 @@ class SymbolFlow {
   const Document* document_;
   SizeDecisions* decisions_;
   NodeContext::Sizes sizes_ = NodeContext::Sizes::all;
-  bool quotients_ = true;    ///< ImportOptions::quotients
-  bool describing_ = false;  ///< What is noted is not computed by the file.
+  bool quotients_ = true;                                         ///< ImportOptions::quotients
+  const std::map<std::string, std::string>* unfolded_ = nullptr;  ///< ImportOptions::unfolded
+  std::string maker_;                                             ///< The node that is folded.
+  bool describing_ = false;                                       ///< What is noted is not computed by the file.
   std::vector<Flow> flows_;
   using Key =
       std::tuple<SymbolicInteger::Kind, NodeId, std::uint32_t, std::size_t, std::size_t, std::size_t, std::int64_t>;

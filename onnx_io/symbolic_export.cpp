@@ -452,6 +452,10 @@ class SymbolicExporter {
     return std::nullopt;
   }
 
+  [[nodiscard]] bool is_equal(std::int64_t a, std::int64_t b) const {
+    return a == b || all_.integers.sizes->follows(Condition::Relation::equal, a, b);
+  }
+
   [[nodiscard]] std::optional<Integers> list_of_reshape(const onnx::NodeProto& node, Integers list,
                                                         const Shape& input) const {
     for (const auto& attribute : node.attribute())
@@ -462,13 +466,12 @@ class SymbolicExporter {
         if (list[axis] <= 0) return std::nullopt;
         continue;
       }
-      // What may be 0 or -1 somewhere says something else there.
-      if (!all_.integers.sizes->follows(Condition::Relation::less_equal, 1, list[axis])) return std::nullopt;
-      if (axis < input.size() && list[axis] == input[axis]) {
+      if (axis < input.size() && is_equal(list[axis], input[axis])) {
         list[axis] = 0;
         copied = true;
       } else {
-        if (rest) return std::nullopt;
+        // Of an extent of 0 the rest does not follow.
+        if (rest || !all_.integers.sizes->follows(Condition::Relation::less_equal, 1, list[axis])) return std::nullopt;
         rest = true;
         list[axis] = -1;
       }
@@ -483,7 +486,7 @@ class SymbolicExporter {
     const std::size_t more = list.size() - input.size();
     for (std::size_t axis = 0; axis < list.size(); ++axis) {
       if (all_.integers.constants->is_number(list[axis])) continue;
-      if (axis < more || list[axis] != input[axis - more]) return std::nullopt;
+      if (axis < more || !is_equal(list[axis], input[axis - more])) return std::nullopt;
       list[axis] = 1;
     }
     return list;
@@ -504,7 +507,7 @@ class SymbolicExporter {
       if (all_.integers.constants->is_number(list[i])) continue;
       const auto rank = static_cast<std::int64_t>(input.size());
       const std::int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
-      if (axis < 0 || axis >= rank || list[i] != input[static_cast<std::size_t>(axis)]) return std::nullopt;
+      if (axis < 0 || axis >= rank || !is_equal(list[i], input[static_cast<std::size_t>(axis)])) return std::nullopt;
       list[i] = std::numeric_limits<std::int64_t>::max();
     }
     return list;

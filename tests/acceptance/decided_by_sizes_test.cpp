@@ -154,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(
                  },
                  first_of_two,
                  {"5", "30001"},
-                 "(Range) computes has extents that are not known at all sizes"},
+                 "Range of symbolic extents is not known at all sizes"},
         Decision{"AMinimumOfALengthUnderAnotherName",
                  [](ModelBuilder& b) {
                    b.add_initializer("table", {600, 2}, numbers(1200));
@@ -369,6 +369,50 @@ TEST_F(Symbolic, AnIntegerThatTheSamplesDoNotTell) {
   builder.add_symbolic_output("y", {"some", "2"});
   optimize_for_all(message(builder.serialize()), {{"x:2,2"}, {"x:9,2"}}, {"--range", "n=2:9"});
   EXPECT_THAT(warnings_, HasSubstr("an integer of the model, is not told by its values at the samples"));
+}
+
+// A table is cut around its middle, as wide as the input says; what is behind asks how much that is.
+ModelBuilder cut_around_the_middle() {
+  ModelBuilder builder(17, "middle");
+  builder.add_symbolic_input("x", {"n", "2"});
+  builder.add_initializer("zero", {1}, std::vector<std::int64_t>{0});
+  builder.add_initializer("middle", {1}, std::vector<std::int64_t>{6});
+  builder.add_initializer("table", {12, 2}, numbers(24));
+  builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
+  builder.add_node("Gather", {"shape", "zero"}, {"size"}, {{"axis", 0}}, "size");
+  builder.add_node("Sub", {"middle", "size"}, {"begin"}, {}, "begin");
+  builder.add_node("Add", {"middle", "size"}, {"end"}, {}, "end");
+  builder.add_node("Slice", {"table", "begin", "end", "zero"}, {"rows"}, {}, "rows");
+  builder.add_node("Shape", {"rows"}, {"shape_of_rows"}, {}, "shape_of_rows");
+  builder.add_node("Gather", {"shape_of_rows", "zero"}, {"count"}, {{"axis", 0}}, "count");
+  builder.add_node("Slice", {"table", "zero", "count", "zero"}, {"first_rows"}, {}, "first_rows");
+  builder.add_node("Add", {"rows", "first_rows"}, {"y"}, {}, "y");
+  builder.add_node("Neg", {"x"}, {"negative"}, {}, "negative");
+  builder.add_node("Neg", {"negative"}, {"positive"}, {}, "positive");
+  builder.add_node("Relu", {"positive"}, {"z"}, {}, "relu");
+  builder.add_symbolic_output("z", {"n", "2"});
+  builder.add_symbolic_output("y", {"some", "2"});
+  return builder;
+}
+
+TEST_F(Symbolic, IntegersThatAreNotKnownStayAlone) {
+  const std::string rules = folder_ / "own.rules";
+  ASSERT_TRUE(write_file_atomically(rules, "rule r: neg(neg(x)) => x\n").ok());
+  const onnx::ModelProto after = optimize_for_all(message(cut_around_the_middle().serialize()),
+                                                  {{"x:2,2"}, {"x:6,2"}, {"x:9,2"}}, {"--rules", rules, "-v"});
+  EXPECT_EQ(counts(after)["Neg"], 0);
+  EXPECT_THAT(report_, HasSubstr("5 of 8 nodes of the file are carried"));
+}
+
+TEST_F(Symbolic, IntegersInListsAreKnownWithinARange) {
+  const std::string rules = folder_ / "own.rules";
+  ASSERT_TRUE(write_file_atomically(rules, "rule r: neg(neg(x)) => x\n").ok());
+  const onnx::ModelProto after =
+      optimize_for_all(message(cut_around_the_middle().serialize()), {{"x:1,2"}, {"x:2,2"}, {"x:6,2"}},
+                       {"--rules", rules, "-v", "--range", "n=1:6"});
+  EXPECT_EQ(counts(after)["Neg"], 0);
+  EXPECT_THAT(report_ + warnings_, testing::Not(HasSubstr("not touched")));
+  EXPECT_THAT(report_ + warnings_, testing::Not(HasSubstr("are carried")));
 }
 
 TEST_F(Symbolic, NothingMoreIsUnderstood) {

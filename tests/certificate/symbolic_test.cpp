@@ -183,7 +183,8 @@ TEST_P(SymbolicCases, AreDecidedForAllSizes) {
   for (const Graph& sampled : graphs) samples.push_back({&sampled, &decisions});
   std::vector<std::string> untouched;
   std::shared_ptr<SymbolicConstants> constants;
-  Expected<Graph> graph = graph_for_all_sizes(samples, symbolic, catalog, constants, untouched);
+  std::map<std::string, std::string> inexact;
+  Expected<Graph> graph = graph_for_all_sizes(samples, symbolic, catalog, constants, untouched, inexact);
   ASSERT_TRUE(graph) << graph.error().to_string();
   normalize(*graph, catalog);
   EXPECT_EQ(untouched.empty(), !test.has("untouched")) << ::testing::PrintToString(untouched);
