@@ -461,9 +461,11 @@ class SymbolicExporter {
     for (const auto& attribute : node.attribute())
       if (attribute.name() == "allowzero" && attribute.i() != 0) return std::nullopt;
     bool rest = false, copied = false;
+    // An axis that the list itself leaves to the rest is one here, too, whatever is copied.
+    const bool left = std::count(list.begin(), list.end(), -1) == 1;
     for (std::size_t axis = 0; axis < list.size(); ++axis) {
       if (all_.integers.constants->is_number(list[axis])) {
-        if (list[axis] <= 0) return std::nullopt;
+        if (list[axis] <= 0 && !(left && list[axis] == -1)) return std::nullopt;
         continue;
       }
       if (axis < input.size() && is_equal(list[axis], input[axis])) {
@@ -471,7 +473,8 @@ class SymbolicExporter {
         copied = true;
       } else {
         // Of an extent of 0 the rest does not follow.
-        if (rest || !all_.integers.sizes->follows(Condition::Relation::less_equal, 1, list[axis])) return std::nullopt;
+        if (rest || left || !all_.integers.sizes->follows(Condition::Relation::less_equal, 1, list[axis]))
+          return std::nullopt;
         rest = true;
         list[axis] = -1;
       }
