@@ -626,6 +626,23 @@ TEST(CudaOnDevice, MovesAnyType) {
         if (const auto request = maker.make(op, element)) check_on_device(device(), Example(*request, 3), 0, 4);
 }
 
+/// A few of what the tests after it do, for a machine that is lent for minutes.
+TEST(CudaOnDevice, SomeThatLibrariesCompute) {
+  NEEDS_DEVICE();
+  for (const ElementType element : {ElementType::f32, ElementType::f16}) {
+    RequestMaker maker(61);
+    for (int attempt = 0, made = 0; attempt < 100 && made < 12; ++attempt) {
+      const auto request = attempt % 2 == 0
+                               ? maker.convolution(attempt % 4 == 0 ? "conv2d_bias_act" : "conv2d", element)
+                               : maker.product("matmul_bias_act", element);
+      if (!request) continue;
+      ++made;
+      check_on_device(device(MathMode::tf32), Example(*request, static_cast<std::uint64_t>(attempt)),
+                      tolerance_of(element, true), 6);
+    }
+  }
+}
+
 TEST(CudaOnDevice, Convolutions) {
   NEEDS_DEVICE();
   for (const MathMode math : {MathMode::strict, MathMode::tf32})
