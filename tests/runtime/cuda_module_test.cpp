@@ -429,6 +429,22 @@ TEST(CudaPlanner, WhatItFusesIsOneLaunch) {
   EXPECT_GT(products, 30);
 }
 
+TEST(CudaPlanner, AdditionAndLayerNormAreOneKernel) {
+  NEEDS_MODULE();
+  const Graph graph = graph_of(
+      "input x f32[128, 768]\ninput y f32[128, 768]\ninput g f32[768]\ninput h f32[768]\n"
+      "output layer_norm(add(x, y), g, h; epsilon=1e-05)\n");
+  for (const ElementType storage : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
+    const LoweredGraph fused = fuse_steps(value_of(lower(graph, registry(), {.float_storage = storage})),
+                                          [](const KernelRequest& one) { return planner()->fuses(one); });
+    ASSERT_EQ(fused.steps.size(), 1U);
+    const KernelOffer offer = planner()->create(fused.steps[0].kernel->request, registry());
+    ASSERT_NE(offer.kernel, nullptr) << offer.reason;
+    EXPECT_EQ(offer.kernel->launches(), 1U);
+    EXPECT_EQ(offer.kernel->implementation(), "own fused: add layer_norm");
+  }
+}
+
 TEST(CudaPlanner, SaysWhyItDeclines) {
   NEEDS_MODULE();
   const auto reason = [](const KernelRequest& request) { return planner()->create(request, registry()).reason; };
