@@ -167,6 +167,18 @@ diff stub.order stub.expected
 [ "$(grep -c ' versions ' stub.log)" = "$(awk '{ print $1 }' stub.log | sort -u | wc -l)" ]
 [ -f whole/torch/inductor/torch_compiled_nhwc_folded ]
 
+# What rounding alone does to a model is no failure; without knowledge of that it is one, which is not tried again.
+rounded=(--dry-run --state rounded --out rounded.out --references rounded.references --models squeezenet1_1 --batches 1 --math tf32 --python none)
+"$run" "${rounded[@]}" --prepare > prepare.log 2>&1 || { cat prepare.log; exit 1; }
+rounded+=(--only 'environment|check/.*original')
+"$run" "${rounded[@]}" > rounded.log 2>&1 || { cat rounded.log; exit 1; }
+expect rounded.out/TABLES.md '^\| squeezenet1_1\.b1\.tf32\.original \| [A-Za-z0-9_]+ \| 0\.01[0-9]* \| 0\.0[45][0-9]* \| yes \|$'
+rm rounded.references/squeezenet1_1.arithmetic.json
+code=0
+"$run" "${rounded[@]}" --again check > rounded.log 2>&1 || code=$?
+expect rounded.log ' 2 of 2 steps done, 1 of them failed; nothing is left$'
+[ "$code" = 1 ]
+
 # While a step hangs, what it has until then is packed; a machine that is lost then takes little with it, and another goes on.
 STUB_HANGS='graph nchw' "$run" "${whole[@]}" --state lost --out rescued --only 'environment|optimize/nasrnn.b1|time/nasrnn.b1.*first' > lost.log 2>&1 &
 pid=$!
