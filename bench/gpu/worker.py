@@ -4,6 +4,7 @@ import json
 import os
 import select
 import subprocess
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -16,14 +17,18 @@ class Worker:
         """`start(command, **options)` is subprocess.Popen, or does more."""
         self.python, self.log, self.caches, self.start = python, log, caches, start
         self.process = None
+        self.while_waiting = lambda: None
         self.versions = {}
         self.reason = "left out (--python none)" if python == "none" else ""
 
-    def available(self):
-        """Starts the process if there is none. False, with a reason, where there is no PyTorch."""
+    def is_running(self):
+        return self.process is not None and self.process.poll() is None
+
+    def available(self, limit):
+        """Starts the process if there is none. False, with a reason, where there is no PyTorch; without one where there was too little time."""
         if self.reason:
             return False
-        if self.process is not None and self.process.poll() is None:
+        if self.is_running():
             return True
         environment = {k: v for k, v in os.environ.items() if k != "NVIDIA_TF32_OVERRIDE"}
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -33,26 +38,31 @@ class Worker:
         with open(self.log, "a") as log:
             try:
                 self.process = self.start([self.python, str(HERE / "torch_worker.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=environment)
-                self.versions = self.ask({"do": "versions"}, 120)
+                self.versions = self.ask({"do": "versions"}, limit)
                 return True
+            except TimeoutError as error:
+                self.reason = f"{self.python} runs no PyTorch: {error}" if limit > 60 else ""
+                return False
             except (OSError, RuntimeError) as error:
                 self.reason = f"{self.python} runs no PyTorch: {error}"
                 return False
 
     def ask(self, request, limit):
-        """The answer; RuntimeError where it is an error, or does not come within `limit` seconds (the process is then ended)."""
-        if self.process is None or self.process.poll() is not None:
+        """The answer; RuntimeError where it is an error, TimeoutError where it does not come within `limit` seconds (the process is then ended)."""
+        if not self.is_running():
             raise RuntimeError("PyTorch's process has ended")
         try:
             self.process.stdin.write(json.dumps(request) + "\n")
             self.process.stdin.flush()
         except BrokenPipeError as error:
             raise RuntimeError("PyTorch's process has ended") from error
-        ready, _, _ = select.select([self.process.stdout], [], [], max(limit, 0))
-        if not ready:
-            self.process.kill()
-            self.process.wait()
-            raise RuntimeError(f"PyTorch took more than {limit:.0f} s")
+        end = time.monotonic() + max(limit, 0)
+        while not select.select([self.process.stdout], [], [], max(min(end - time.monotonic(), 1), 0))[0]:
+            if time.monotonic() >= end:
+                self.process.kill()
+                self.process.wait()
+                raise TimeoutError(f"PyTorch took more than {limit:.0f} s")
+            self.while_waiting()
         line = self.process.stdout.readline()
         if not line:
             raise RuntimeError(f"PyTorch's process has ended with code {self.process.wait()}")
@@ -62,7 +72,7 @@ class Worker:
         return answer
 
     def stop(self):
-        if self.process is not None and self.process.poll() is None:
+        if self.is_running():
             self.process.stdin.close()
             try:
                 self.process.wait(10)

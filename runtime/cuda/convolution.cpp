@@ -129,54 +129,55 @@ class Convolution final : public DeviceKernel {
 
   /// The fastest engine of the first round of divisions in which any runs.
   Expected<std::string> find_engine(const std::string& key, const std::vector<Division>& divisions) {
-    std::string reason;
     const std::vector<std::vector<std::size_t>> rounds = rounds_of(divisions);
-    for (const std::vector<std::size_t>& round : rounds) {
-      std::vector<Placed> placed;
-      std::vector<Candidate> candidates;
-      int left_out = 0;
-      for (const std::size_t number : round) {
-        Engines engines = engines_of(divisions[number]);
-        left_out += engines.unsupported;
-        if (engines.usable.empty()) {
-          // The first division is what one wanted to have: its reason is the one to tell.
-          if (reason.empty()) reason = why_none(engines);
-          continue;
-        }
-        TASO_ASSIGN(Placed one, place(divisions[number]));
-        for (Engine& engine : engines.usable) candidates.push_back({placed.size(), std::move(engine)});
-        placed.push_back(std::move(one));
+    return take_first(rounds, [&](const std::vector<std::size_t>& round) {
+      return take_fastest(key, divisions, round, &round == &rounds.front());
+    });
+  }
+
+  /// Of the divisions of one round, or why there is none; our own kernel is compared in the first.
+  Expected<std::string> take_fastest(const std::string& key, const std::vector<Division>& divisions,
+                                     const std::vector<std::size_t>& round, bool is_first) {
+    std::string reason;
+    std::vector<Placed> placed;
+    std::vector<Candidate> candidates;
+    int left_out = 0;
+    for (const std::size_t number : round) {
+      Engines engines = engines_of(divisions[number]);
+      left_out += engines.unsupported;
+      if (engines.usable.empty()) {
+        if (reason.empty()) reason = why_none(engines);
+        continue;
       }
-      if (own_ && &round == &rounds.front()) {
-        candidates.push_back({placed.size(), {}});
-        placed.push_back(placed_own());
-      }
-      if (candidates.empty()) continue;
-      std::string description = "first of " + std::to_string(candidates.size());
-      std::size_t fastest = 0;
-      if (context_->can_run) {
-        const auto start = std::chrono::steady_clock::now();
-        const Expected<FastestCandidate> found = tuned(placed, candidates);
-        if (!found) {
-          if (reason.empty()) reason = found.error().message;
-          continue;
-        }
-        fastest = found->index;
-        description = found->description();
-        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-        const Candidate& chosen = candidates[fastest];
-        const Placed& work = placed[chosen.placed];
-        const ChosenEngine text{work.depthwise ? own_work : work.division.name(), chosen.engine.configuration,
-                                description};
-        TASO_RETURN_IF_ERROR(context_->choose(key, {text.text(), found->seconds, took.count()}));
-      } else if (left_out > 0) {
-        description += ", " + std::to_string(left_out) + " left out";
-      }
-      Candidate& chosen = candidates[fastest];
-      take(std::move(placed[chosen.placed]), std::move(chosen.engine), description);
-      return std::string();
+      TASO_ASSIGN(Placed one, place(divisions[number]));
+      for (Engine& engine : engines.usable) candidates.push_back({placed.size(), std::move(engine)});
+      placed.push_back(std::move(one));
     }
-    return reason;
+    if (own_ && is_first) {
+      candidates.push_back({placed.size(), {}});
+      placed.push_back(placed_own());
+    }
+    if (candidates.empty()) return reason;
+    std::string description = "first of " + std::to_string(candidates.size());
+    std::size_t fastest = 0;
+    if (context_->can_run) {
+      const auto start = std::chrono::steady_clock::now();
+      const Expected<FastestCandidate> found = tuned(placed, candidates);
+      if (!found) return reason.empty() ? found.error().message : reason;
+      fastest = found->index;
+      description = found->description();
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+      const Candidate& chosen = candidates[fastest];
+      const Placed& work = placed[chosen.placed];
+      const ChosenEngine text{work.depthwise ? own_work : work.division.name(), chosen.engine.configuration,
+                              description};
+      TASO_RETURN_IF_ERROR(context_->choose(key, {text.text(), found->seconds, took.count()}));
+    } else if (left_out > 0) {
+      description += ", " + std::to_string(left_out) + " left out";
+    }
+    Candidate& chosen = candidates[fastest];
+    take(std::move(placed[chosen.placed]), std::move(chosen.engine), description);
+    return std::string();
   }
 
   [[nodiscard]] Engines engines_of(const Division& division) const {

@@ -54,4 +54,16 @@ Expected<FastestCandidate> find_fastest(const TimedCandidates& candidates) {
   return fastest;
 }
 
+Expected<std::string> take_first(
+    const std::vector<std::vector<std::size_t>>& rounds,
+    const std::function<Expected<std::string>(const std::vector<std::size_t>& round)>& take) {
+  std::string first;
+  for (const std::vector<std::size_t>& round : rounds) {
+    TASO_ASSIGN(const std::string reason, take(round));
+    if (reason.empty()) return std::string();
+    if (first.empty()) first = reason;
+  }
+  return first;
+}
+
 }  // namespace taso::cuda

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "support/status.h"
 
@@ -33,5 +34,12 @@ struct FastestCandidate {
 /// that of the fastest so far are given up. Of equal ones the first is taken. An error with the last one's words if all
 /// fail.
 [[nodiscard]] Expected<FastestCandidate> find_fastest(const TimedCandidates& candidates);
+
+/// Tries rounds of alternatives (`rounds_of`) one after the other until one is taken. `take` takes one of a round, or
+/// says why none of it is; its error ends it all. Returns nothing where one was taken, else the reason of the first
+/// round, which is what one wanted to have.
+[[nodiscard]] Expected<std::string> take_first(
+    const std::vector<std::vector<std::size_t>>& rounds,
+    const std::function<Expected<std::string>(const std::vector<std::size_t>& round)>& take);
 
 }  // namespace taso::cuda

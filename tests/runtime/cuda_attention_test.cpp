@@ -187,5 +187,21 @@ TEST(CudaAttention, SoftmaxIsOneStepWithScaleAndMask) {
       }
 }
 
+// The sums of a residual, and the normal of them, as every layer of an encoder ends.
+TEST(CudaFusion, AdditionAndLayerNormAreOneStep) {
+  const std::string operands =
+      "input x f32[1, 128, 768]\ninput y f32[1, 128, 768]\ninput b f32[768]\n"
+      "input g f32[768]\ninput h f32[768]\nrows = broadcast(b; shape=[1, 128, 768])\n";
+  for (const ElementType storage : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
+    EXPECT_EQ(names_of(operands + "output layer_norm(add(x, y), g, h; epsilon=1e-05)", storage),
+              Names{"add+layer_norm"});
+    EXPECT_EQ(names_of(operands + "output layer_norm(add(add(x, rows), y), g, h; epsilon=1e-05)", storage),
+              Names{"add+add+layer_norm"});
+    EXPECT_EQ(names_of(operands + "s = add(x, y)\noutput layer_norm(s, g, h; epsilon=1e-05), s", storage),
+              Names{"add+layer_norm"})
+        << "the sum is a second result";
+  }
+}
+
 }  // namespace
 }  // namespace taso::testing

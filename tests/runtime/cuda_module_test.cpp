@@ -429,6 +429,22 @@ TEST(CudaPlanner, WhatItFusesIsOneLaunch) {
   EXPECT_GT(products, 30);
 }
 
+TEST(CudaPlanner, AdditionAndLayerNormAreOneKernel) {
+  NEEDS_MODULE();
+  const Graph graph = graph_of(
+      "input x f32[128, 768]\ninput y f32[128, 768]\ninput g f32[768]\ninput h f32[768]\n"
+      "output layer_norm(add(x, y), g, h; epsilon=1e-05)\n");
+  for (const ElementType storage : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
+    const LoweredGraph fused = fuse_steps(value_of(lower(graph, registry(), {.float_storage = storage})),
+                                          [](const KernelRequest& one) { return planner()->fuses(one); });
+    ASSERT_EQ(fused.steps.size(), 1U);
+    const KernelOffer offer = planner()->create(fused.steps[0].kernel->request, registry());
+    ASSERT_NE(offer.kernel, nullptr) << offer.reason;
+    EXPECT_EQ(offer.kernel->launches(), 1U);
+    EXPECT_EQ(offer.kernel->implementation(), "own fused: add layer_norm");
+  }
+}
+
 TEST(CudaPlanner, SaysWhyItDeclines) {
   NEEDS_MODULE();
   const auto reason = [](const KernelRequest& request) { return planner()->create(request, registry()).reason; };
@@ -624,6 +640,23 @@ TEST(CudaOnDevice, MovesAnyType) {
     for (const ElementType element : {ElementType::i8, ElementType::i16, ElementType::i32, ElementType::i64})
       for (int attempt = 0; attempt < 4; ++attempt)
         if (const auto request = maker.make(op, element)) check_on_device(device(), Example(*request, 3), 0, 4);
+}
+
+/// A few of what the tests after it do, for a machine that is lent for minutes.
+TEST(CudaOnDevice, SomeThatLibrariesCompute) {
+  NEEDS_DEVICE();
+  for (const ElementType element : {ElementType::f32, ElementType::f16}) {
+    RequestMaker maker(61);
+    for (int attempt = 0, made = 0; attempt < 100 && made < 12; ++attempt) {
+      const auto request = attempt % 2 == 0
+                               ? maker.convolution(attempt % 4 == 0 ? "conv2d_bias_act" : "conv2d", element)
+                               : maker.product("matmul_bias_act", element);
+      if (!request) continue;
+      ++made;
+      check_on_device(device(MathMode::tf32), Example(*request, static_cast<std::uint64_t>(attempt)),
+                      tolerance_of(element, true), 6);
+    }
+  }
 }
 
 TEST(CudaOnDevice, Convolutions) {

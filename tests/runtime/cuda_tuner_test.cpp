@@ -70,6 +70,46 @@ TEST(CudaTuner, LeavesOutWhatFails) {
   EXPECT_EQ(find_among({}).fastest.error().message, "none of 0 engines runs: there is none");
 }
 
+/// Which round was taken from, and why none was.
+struct Taken {
+  std::string tried, reason;
+};
+
+/// Tries rounds of divisions, each with engines as they are made up. One without engines has none that is planned.
+Taken take_among(const std::vector<std::vector<std::size_t>>& rounds,
+                 const std::vector<std::vector<MadeUpEngine>>& engines_of) {
+  Taken taken;
+  taken.reason = *take_first(rounds, [&](const std::vector<std::size_t>& round) -> Expected<std::string> {
+    std::vector<MadeUpEngine> engines;
+    for (const std::size_t division : round) {
+      taken.tried += (taken.tried.empty() ? "" : " ") + std::to_string(division);
+      engines.insert(engines.end(), engines_of[division].begin(), engines_of[division].end());
+    }
+    const Found found = find_among(engines);
+    return found.fastest ? std::string() : found.fastest.error().message;
+  });
+  return taken;
+}
+
+TEST(CudaTuner, GoesOnWithTheNextDivisionWhereAllEnginesFail) {
+  const MadeUpEngine right{1e-5, 1e-5}, fails{1e-6, 1e-6, true}, fails_later{1e-6, 1e-6, false, true};
+  Taken taken = take_among({{0, 2}, {1}, {3}}, {{fails}, {fails_later, right}, {fails, fails_later}, {right}});
+  EXPECT_EQ(taken.tried, "0 2 1") << "the last need not be tried";
+  EXPECT_EQ(taken.reason, "");
+  taken = take_among({{0}, {1}, {2}}, {{}, {fails}, {right}});
+  EXPECT_EQ(taken.tried, "0 1 2");
+  EXPECT_EQ(taken.reason, "");
+  taken = take_among({{0}, {1}}, {{fails, fails_later}, {}});
+  EXPECT_EQ(taken.tried, "0 1");
+  EXPECT_EQ(taken.reason, "none of 2 engines runs: engine 1 fails") << "what one wanted to have";
+  const auto lost = take_first({{0}, {1}}, [](const std::vector<std::size_t>& round) -> Expected<std::string> {
+    EXPECT_EQ(round[0], 0U) << "an error is not tried again";
+    return Error{ErrorCode::device_unavailable, "the device is lost", {}};
+  });
+  ASSERT_FALSE(lost.ok());
+  EXPECT_EQ(lost.error().message, "the device is lost");
+}
+
 TEST(CudaTuner, AlgorithmsAreReadBack) {
   ChosenAlgorithm algorithm;
   algorithm.words = {0, 1, 0xffffffffffffffff, 42, 0, 0, 7, 0x8000000000000000};
