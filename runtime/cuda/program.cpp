@@ -408,6 +408,36 @@ PlannedProgram row_normed(const KernelRequest& request) {
   return one_step("own " + request.op, step);
 }
 
+PlannedProgram group_normed(const KernelRequest& request) {
+  if (!is_one_float(request)) return no_program("only f32, f16 or bf16");
+  const Operand& x = request.inputs[0];
+  const Layout layout = x.layout;
+  if (layout != request.outputs[0].layout || (layout != Layout::row_major && layout != Layout::channels_last))
+    return no_program("no such layout");
+  const auto act = function_named(request.attributes.symbol("act"));
+  if (!act || *act == Function::clip) return no_program("no such function");
+  const Shape& shape = x.type.shape;
+  const std::int64_t groups = request.attributes.integer("groups"), members = shape[1] / groups;
+  std::int64_t pixels = 1;
+  for (std::size_t axis = 2; axis < shape.size(); ++axis) pixels *= shape[axis];
+  const bool inner = layout == Layout::channels_last;
+  const std::int64_t image = shape[1] * pixels, group = inner ? members : members * pixels;
+  const auto rows = walk_of<3>({shape[0], groups}, {{image, group}, {image, group}, {0, members}});
+  if (!rows) return too_many_axes();
+  GroupNormStep step;
+  step.element = x.type.element;
+  step.shape.rows = *rows;
+  step.shape.count = members * pixels;
+  step.shape.inner = inner ? members : pixels;
+  step.shape.outer_stride = inner ? shape[1] : pixels;
+  step.shape.inner_stride = 1;
+  step.shape.channels_inner = inner;
+  step.shape.epsilon = static_cast<float>(request.attributes.real("epsilon"));
+  step.shape.act = *act;
+  step.team = step.shape.count > 1024 ? TeamShape::block : TeamShape::warp;
+  return one_step("own group_norm", step);
+}
+
 PlannedProgram batch_normed(const KernelRequest& request) {
   if (!is_one_float(request)) return no_program("only f32, f16 or bf16");
   const Operand& x = request.inputs[0];
@@ -446,7 +476,7 @@ const std::vector<Row>& table() {
       {{"add",   "sub",   "mul",     "div",   "pow",     "smul",      "neg",  "abs",        "sqrt",
         "exp",   "log",   "erf",     "tanh",  "sigmoid", "relu",      "gelu", "hard_swish", "hard_sigmoid",
         "clip",  "apply", "maximum", "sin",   "cos",     "tan",       "atan", "sinh",       "cosh",
-        "asinh", "floor", "ceil",    "round", "sign",    "gelu_tanh", "silu"},
+        "asinh", "floor", "ceil",    "round", "sign",    "gelu_tanh", "silu", "quick_gelu"},
        elementwise},
       {{"transpose", reorder_op, "concat", "split", "slice", "broadcast", "reshape", "pad", "enlarge", "pad_channels",
         "regroup"},
@@ -456,6 +486,7 @@ const std::vector<Row>& table() {
       {{"reduce_sum", "reduce_mean", "reduce_max", "global_avg_pool"}, reduced},
       {{"softmax"}, softmaxed},
       {{"layer_norm", "rms_norm"}, row_normed},
+      {{"group_norm"}, group_normed},
       {{"batch_norm"}, batch_normed},
       {{"lrn"}, response_normed},
   };
