@@ -262,19 +262,25 @@ void group_norm(LoweringContext& c) {
                             {{"epsilon", epsilon}, {"num_groups", groups}});
   if (!c.are_numbers({c.shape(0)[1], groups})) return c.fail("its number of channels is symbolic");
   const std::int64_t channels = c.shape(0)[1];
-  const TensorRef flat = c.temporary(), unit = c.temporary(), standard = c.temporary(), scaled = c.temporary();
+  const bool scales = !c.is_filled_with(1, 1), shifts = !c.is_filled_with(2, 0);
+  const std::string& act = c.attributes().symbol("act");
+  const TensorRef flat = c.temporary(), unit = c.temporary();
+  // What is made last is the result, or what the function is of.
+  const TensorRef result = act == "identity" ? c.out() : c.temporary();
+  const TensorRef scaled = shifts ? c.temporary() : result, standard = scales ? c.temporary() : scaled;
   c.emit("Reshape", {c.in(0), c.integers({0, groups, -1})}, flat);
   c.emit("InstanceNormalization", {flat, c.filled({groups}, 1.0F), c.filled({groups}, 0.0F)}, unit, {{"epsilon", epsilon}});
   emit_reshape(c, unit, c.result_shape(), standard);
   const auto of_channels = [&](std::size_t i) {
     Shape extents(static_cast<std::size_t>(rank) - 1, 1);
     extents[0] = channels;
-    const TensorRef result = c.temporary();
-    emit_reshape(c, c.in(i), extents, result);
-    return result;
+    const TensorRef reshaped = c.temporary();
+    emit_reshape(c, c.in(i), extents, reshaped);
+    return reshaped;
   };
-  c.emit("Mul", {standard, of_channels(1)}, scaled);
-  c.emit_activated("Add", {scaled, of_channels(2)}, {});
+  if (scales) c.emit("Mul", {standard, of_channels(1)}, scaled);
+  if (shifts) c.emit("Add", {scaled, of_channels(2)}, result);
+  if (act != "identity") c.emit_function(act, result, c.out());
 }
 
 void batch_norm(LoweringContext& c) {

@@ -422,7 +422,8 @@ PlannedProgram group_normed(const KernelRequest& request) {
   for (std::size_t axis = 2; axis < shape.size(); ++axis) pixels *= shape[axis];
   const bool inner = layout == Layout::channels_last;
   const std::int64_t image = shape[1] * pixels, group = inner ? members : members * pixels;
-  const auto rows = walk_of<3>({shape[0], groups}, {{image, group}, {image, group}, {0, members}});
+  const std::vector<std::int64_t> place = {image, group};
+  const auto rows = walk_of<3>({shape[0], groups}, {place, place, {0, members}});
   if (!rows) return too_many_axes();
   GroupNormStep step;
   step.element = x.type.element;
