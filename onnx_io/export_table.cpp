@@ -269,7 +269,8 @@ void group_norm(LoweringContext& c) {
   const TensorRef result = act == "identity" ? c.out() : c.temporary();
   const TensorRef scaled = shifts ? c.temporary() : result, standard = scales ? c.temporary() : scaled;
   c.emit("Reshape", {c.in(0), c.integers({0, groups, -1})}, flat);
-  c.emit("InstanceNormalization", {flat, c.filled({groups}, 1.0F), c.filled({groups}, 0.0F)}, unit, {{"epsilon", epsilon}});
+  c.emit("InstanceNormalization", {flat, c.filled({groups}, 1.0F), c.filled({groups}, 0.0F)}, unit,
+         {{"epsilon", epsilon}});
   emit_reshape(c, unit, c.result_shape(), standard);
   const auto of_channels = [&](std::size_t i) {
     Shape extents(static_cast<std::size_t>(rank) - 1, 1);

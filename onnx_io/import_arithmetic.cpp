@@ -410,7 +410,8 @@ void group_normalization(NodeContext& c) {
     if (c.opset() >= 21) return c.value(i);
     return c.reshape(c.broadcast(c.reshape(c.value(i), {groups, 1}), {groups, x[1] / groups}), {x[1]});
   };
-  c.output(0, c.op("group_norm", {c.value(0), of_channels(1), of_channels(2)}, {{"epsilon", epsilon}, {"groups", groups}}));
+  c.output(
+      0, c.op("group_norm", {c.value(0), of_channels(1), of_channels(2)}, {{"epsilon", epsilon}, {"groups", groups}}));
 }
 
 namespace {

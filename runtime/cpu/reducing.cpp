@@ -288,27 +288,27 @@ class GroupNorm final : public Kernel {
     const std::int64_t members = view_.channels / groups_, row = members * view_.pixels;
     const float* const scale = floats(arguments.inputs[1]);
     const float* const bias = floats(arguments.inputs[2]);
-    parallel_chunks(
-        threads_, view_.images * groups_, std::max<std::int64_t>(1, 8192 / row),
-        [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t r = begin; r < end; ++r) {
-            const float* const x = floats(arguments.inputs[0]) + r * row;
-            float* const y = floats(arguments.outputs[0]) + r * row;
-            const double mean = summed(row, [&](std::int64_t at, std::int64_t n) { return loop.sum(x + at, n); }) /
-                                static_cast<double>(row);
-            loop.affine(x, y, row, 1.0f, static_cast<float>(-mean));
-            const double variance =
-                summed(row, [&](std::int64_t at, std::int64_t n) { return loop.dot(y + at, y + at, n); }) /
-                static_cast<double>(row);
-            const double factor = 1.0 / std::sqrt(variance + epsilon_);
-            for (std::int64_t i = 0; i < members; ++i) {
-              const std::int64_t c = r % groups_ * members + i;
-              loop.affine(y + i * view_.pixels, y + i * view_.pixels, view_.pixels,
-                          static_cast<float>(factor * scale[c]), bias[c]);
-            }
-            if (act_ != nullptr) act_(y, y, row, 0, 0);
-          }
-        });
+    parallel_chunks(threads_, view_.images * groups_, std::max<std::int64_t>(1, 8192 / row),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t r = begin; r < end; ++r) {
+                        const float* const x = floats(arguments.inputs[0]) + r * row;
+                        float* const y = floats(arguments.outputs[0]) + r * row;
+                        const double mean =
+                            summed(row, [&](std::int64_t at, std::int64_t n) { return loop.sum(x + at, n); }) /
+                            static_cast<double>(row);
+                        loop.affine(x, y, row, 1.0f, static_cast<float>(-mean));
+                        const double variance =
+                            summed(row, [&](std::int64_t at, std::int64_t n) { return loop.dot(y + at, y + at, n); }) /
+                            static_cast<double>(row);
+                        const double factor = 1.0 / std::sqrt(variance + epsilon_);
+                        for (std::int64_t i = 0; i < members; ++i) {
+                          const std::int64_t c = r % groups_ * members + i;
+                          loop.affine(y + i * view_.pixels, y + i * view_.pixels, view_.pixels,
+                                      static_cast<float>(factor * scale[c]), bias[c]);
+                        }
+                        if (act_ != nullptr) act_(y, y, row, 0, 0);
+                      }
+                    });
   }
 
   template <class Part>

@@ -49,10 +49,10 @@ enum class Binary : std::uint8_t { add, sub, mul, div, pow, maximum };
 
 /// By name; nothing if there is none.
 [[nodiscard]] inline std::optional<Function> function_named(std::string_view name) {
-  constexpr std::string_view names[] = {"identity",   "abs", "asinh", "atan",  "ceil",   "clip",      "cos",
-                                        "cosh",       "erf", "exp",   "floor", "gelu",   "gelu_tanh", "hard_sigmoid",
-                                        "hard_swish", "log", "neg",   "quick_gelu", "relu", "round", "sigmoid", "sign",
-                                        "silu",       "sin", "sinh",  "sqrt",  "square", "tan",       "tanh"};
+  constexpr std::string_view names[] = {
+      "identity", "abs",  "asinh",     "atan",         "ceil",       "clip", "cos",    "cosh",       "erf",  "exp",
+      "floor",    "gelu", "gelu_tanh", "hard_sigmoid", "hard_swish", "log",  "neg",    "quick_gelu", "relu", "round",
+      "sigmoid",  "sign", "silu",      "sin",          "sinh",       "sqrt", "square", "tan",        "tanh"};
   for (std::size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i)
     if (names[i] == name) return static_cast<Function>(i);
   return std::nullopt;

@@ -152,9 +152,9 @@ TEST(Baseline, RecognizesNormalizationsOfGroups) {
   expect_simplified(input + numbers + unit + "output add(u, " + shift + ")\n", normed(ones, b));
   expect_simplified(input + numbers + unit + "output add(" + scaled + ", " + shift + ")\n", normed(w, b));
   // Groups of pixels are none of channels.
-  const std::string other =
-      input + numbers +
-      "output reshape(group_norm(reshape(x; shape=[4, 3, 20]), one, none; groups=3, epsilon=0.25); shape=[2, 6, 4, 5])\n";
+  const std::string other = input + numbers +
+                            "output reshape(group_norm(reshape(x; shape=[4, 3, 20]), one, none; groups=3, "
+                            "epsilon=0.25); shape=[2, 6, 4, 5])\n";
   expect_simplified(other, other);
 }
 

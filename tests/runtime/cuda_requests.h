@@ -98,8 +98,9 @@ class RequestMaker {
     element_ = element;
     Attributes attributes;
     std::vector<TensorType> inputs;
-    const bool images = op.find("pool2d") != std::string::npos || op == "lrn" || op == "batch_norm" || op == "group_norm" ||
-                        op == "global_avg_pool" || op == "enlarge" || op == "pad_channels" || op == "regroup";
+    const bool images = op.find("pool2d") != std::string::npos || op == "lrn" || op == "batch_norm" ||
+                        op == "group_norm" || op == "global_avg_pool" || op == "enlarge" || op == "pad_channels" ||
+                        op == "regroup";
     const Shape shape = images ? image() : any(op == "apply" || is_pointwise(op) || op == "broadcast" ? 0 : 1);
     const auto rank = static_cast<std::int64_t>(shape.size());
     inputs.push_back(of(shape));
