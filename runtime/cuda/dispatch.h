@@ -403,9 +403,8 @@ void run(const GroupNormStep& step, const Buffers& buffers, Runner& runner) {
   with_float(step.element, [&]<class T>(T*) {
     const GroupNorm<float>& shape = step.shape;
     runner.team(GroupNorm<T>{source<T>(input(0), buffers), source<T>(input(1), buffers), source<T>(input(2), buffers),
-                             target<T>(output(0), buffers), shape.rows, shape.count, shape.inner, shape.outer_stride,
-                             shape.inner_stride, shape.channels_inner, shape.epsilon, shape.act},
-                shape.rows.elements, step.team);
+                             target<T>(output(0), buffers), shape.groups, shape.members, shape.epsilon, shape.act},
+                shape.groups.elements, step.team);
   });
 }
 

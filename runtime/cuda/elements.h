@@ -632,42 +632,41 @@ struct RowNorm {
 };
 
 /// Each group of an image brought to mean 0 and variance 1, every channel scaled and shifted, then a function of each
-/// element. A row is a group, walked as y, x, with the first channel of the group; of its elements the inner ones lie
-/// together, channels or pixels.
+/// element.
 template <class T>
 struct GroupNorm {
   const T* x;
   const T* scale;
   const T* bias;
   T* y;
-  Walk<3> rows;  ///< y, x, channels.
-  std::int64_t count, inner, outer_stride, inner_stride;
-  bool channels_inner;
+  Walk<3> groups;   ///< y, x, channels: their first elements.
+  Walk<3> members;  ///< Of one group: y, x, channels.
   float epsilon;
   Function act;
 
-  [[nodiscard]] TASO_BOTH std::int64_t place(std::int64_t i) const {
-    return i / inner * outer_stride + i % inner * inner_stride;
-  }
   template <class Team>
-  TASO_BOTH void operator()(Team& team, std::int64_t row) const {
-    std::int64_t at[3];
-    rows.at(row, at);
-    const T* from = x + at[1];
-    T* to = y + at[0];
+  TASO_BOTH void operator()(Team& team, std::int64_t group) const {
+    const std::int64_t count = members.elements;
+    std::int64_t first[3], at[3];
+    groups.at(group, first);
     float total = 0;
-    for (std::int64_t i = team.begin(); i < count; i += team.step()) total += widen(from[place(i)]);
+    for (std::int64_t i = team.begin(); i < count; i += team.step()) {
+      members.at(i, at);
+      total += widen(x[first[1] + at[1]]);
+    }
     const float mean = team.sum(total) / static_cast<float>(count);
     float squares = 0;
     for (std::int64_t i = team.begin(); i < count; i += team.step()) {
-      const float distance = widen(from[place(i)]) - mean;
+      members.at(i, at);
+      const float distance = widen(x[first[1] + at[1]]) - mean;
       squares += distance * distance;
     }
     const float deviation = sqrtf(team.sum(squares) / static_cast<float>(count) + epsilon);
     for (std::int64_t i = team.begin(); i < count; i += team.step()) {
-      const std::int64_t channel = at[2] + (channels_inner ? i % inner : i / inner);
-      const float unit = (widen(from[place(i)]) - mean) / deviation;
-      to[place(i)] = narrow<T>(evaluate(act, unit * widen(scale[channel]) + widen(bias[channel]), 0.0F, 0.0F));
+      members.at(i, at);
+      const std::int64_t channel = first[2] + at[2];
+      const float unit = (widen(x[first[1] + at[1]]) - mean) / deviation;
+      y[first[0] + at[0]] = narrow<T>(evaluate(act, unit * widen(scale[channel]) + widen(bias[channel]), 0.0F, 0.0F));
     }
   }
 };

@@ -411,31 +411,31 @@ PlannedProgram row_normed(const KernelRequest& request) {
 PlannedProgram group_normed(const KernelRequest& request) {
   if (!is_one_float(request)) return no_program("only f32, f16 or bf16");
   const Operand& x = request.inputs[0];
-  const Layout layout = x.layout;
-  if (layout != request.outputs[0].layout || (layout != Layout::row_major && layout != Layout::channels_last))
-    return no_program("no such layout");
+  const Operand& y = request.outputs[0];
   const auto act = function_named(request.attributes.symbol("act"));
   if (!act || *act == Function::clip) return no_program("no such function");
   const Shape& shape = x.type.shape;
-  const std::int64_t groups = request.attributes.integer("groups"), members = shape[1] / groups;
-  std::int64_t pixels = 1;
-  for (std::size_t axis = 2; axis < shape.size(); ++axis) pixels *= shape[axis];
-  const bool inner = layout == Layout::channels_last;
-  const std::int64_t image = shape[1] * pixels, group = inner ? members : members * pixels;
-  const std::vector<std::int64_t> place = {image, group};
-  const auto rows = walk_of<3>({shape[0], groups}, {place, place, {0, members}});
-  if (!rows) return too_many_axes();
+  const std::int64_t groups = request.attributes.integer("groups"), count = shape[1] / groups;
+  const std::vector<std::int64_t> from = strides_of(x), to = strides_of(y);
+  const auto walk = walk_of<3>(
+      {shape[0], groups}, {std::vector<std::int64_t>{to[0], to[1] * count}, {from[0], from[1] * count}, {0, count}});
+  Shape extents = {count};
+  std::array<std::vector<std::int64_t>, 3> strides = {std::vector<std::int64_t>{to[1]}, {from[1]}, {1}};
+  for (std::size_t axis = 2; axis < shape.size(); ++axis) {
+    extents.push_back(shape[axis]);
+    strides[0].push_back(to[axis]);
+    strides[1].push_back(from[axis]);
+    strides[2].push_back(0);
+  }
+  const auto members = walk_of<3>(extents, strides);
+  if (!walk || !members) return too_many_axes();
   GroupNormStep step;
-  step.element = x.type.element;
-  step.shape.rows = *rows;
-  step.shape.count = members * pixels;
-  step.shape.inner = inner ? members : pixels;
-  step.shape.outer_stride = inner ? shape[1] : pixels;
-  step.shape.inner_stride = 1;
-  step.shape.channels_inner = inner;
+  step.element = y.type.element;
+  step.shape.groups = *walk;
+  step.shape.members = *members;
   step.shape.epsilon = static_cast<float>(request.attributes.real("epsilon"));
   step.shape.act = *act;
-  step.team = step.shape.count > 1024 ? TeamShape::block : TeamShape::warp;
+  step.team = step.shape.members.elements > 1024 ? TeamShape::block : TeamShape::warp;
   return one_step("own group_norm", step);
 }
 
