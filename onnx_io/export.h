@@ -115,7 +115,9 @@ class LoweringContext {
   [[nodiscard]] TensorRef temporary() { return {TensorRef::Kind::temporary, {}, (*temporaries_)++}; }
   [[nodiscard]] TensorRef integers(const std::vector<std::int64_t>& values);
   /// A number in the real type of what the node makes; fails if it is beyond its range.
-  [[nodiscard]] TensorRef scalar(float value);
+  [[nodiscard]] TensorRef scalar(float value) { return filled({}, value); }
+  /// A constant of that shape, all of whose elements are `value`, of the same type.
+  [[nodiscard]] TensorRef filled(const Shape& shape, float value);
 
   /// Appends a node.
   void emit(const std::string& op_type, std::vector<TensorRef> inputs, TensorRef output,

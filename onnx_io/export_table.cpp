@@ -251,6 +251,39 @@ void rms_norm(LoweringContext& c) {
   if (!plain) c.emit("Mul", {unit, c.in(1)}, c.out());
 }
 
+/// One node where there is one; before, as exporters spell it: every group as a channel of images without height.
+void group_norm(LoweringContext& c) {
+  const auto epsilon = static_cast<float>(c.attributes().real("epsilon"));
+  const std::int64_t groups = c.attributes().integer("groups"), rank = c.rank(0);
+  if (rank >= 3 && c.shape(0)[1] == groups)
+    return c.emit_activated("InstanceNormalization", {c.in(0), c.in(1), c.in(2)}, {{"epsilon", epsilon}});
+  if (rank >= 3 && c.opset() >= 21)
+    return c.emit_activated("GroupNormalization", {c.in(0), c.in(1), c.in(2)},
+                            {{"epsilon", epsilon}, {"num_groups", groups}});
+  if (!c.are_numbers({c.shape(0)[1], groups})) return c.fail("its number of channels is symbolic");
+  const std::int64_t channels = c.shape(0)[1];
+  const bool scales = !c.is_filled_with(1, 1), shifts = !c.is_filled_with(2, 0);
+  const std::string& act = c.attributes().symbol("act");
+  const TensorRef flat = c.temporary(), unit = c.temporary();
+  // What is made last is the result, or what the function is of.
+  const TensorRef result = act == "identity" ? c.out() : c.temporary();
+  const TensorRef scaled = shifts ? c.temporary() : result, standard = scales ? c.temporary() : scaled;
+  c.emit("Reshape", {c.in(0), c.integers({0, groups, -1})}, flat);
+  c.emit("InstanceNormalization", {flat, c.filled({groups}, 1.0F), c.filled({groups}, 0.0F)}, unit,
+         {{"epsilon", epsilon}});
+  emit_reshape(c, unit, c.result_shape(), standard);
+  const auto of_channels = [&](std::size_t i) {
+    Shape extents(static_cast<std::size_t>(rank) - 1, 1);
+    extents[0] = channels;
+    const TensorRef reshaped = c.temporary();
+    emit_reshape(c, c.in(i), extents, reshaped);
+    return reshaped;
+  };
+  if (scales) c.emit("Mul", {standard, of_channels(1)}, scaled);
+  if (shifts) c.emit("Add", {scaled, of_channels(2)}, result);
+  if (act != "identity") c.emit_function(act, result, c.out());
+}
+
 void batch_norm(LoweringContext& c) {
   c.emit("BatchNormalization", {c.in(0), c.in(1), c.in(2), c.in(3), c.in(4)}, c.out(),
          {{"epsilon", static_cast<float>(c.attributes().real("epsilon"))}});
@@ -345,6 +378,7 @@ const std::vector<ExportRow> rows = {
     {"gather_elements", gather_elements},
     {"gelu", function},
     {"gelu_tanh", function},
+    {"group_norm", group_norm},
     {"hard_sigmoid", function},
     {"hard_swish", function},
     {"is_inf", is_inf},
@@ -366,6 +400,7 @@ const std::vector<ExportRow> rows = {
     {"pad_channels", pad_channels},
     {"pool_kernel", only_folded},
     {"pow", [](LoweringContext& c) { binary(c, "Pow"); }},
+    {"quick_gelu", function},
     {"reduce_max", [](LoweringContext& c) { reduce(c, "ReduceMax", 18); }},
     {"reduce_mean", [](LoweringContext& c) { reduce(c, "ReduceMean", 18); }},
     {"reduce_prod", [](LoweringContext& c) { reduce(c, "ReduceProd", 18); }},
@@ -486,12 +521,13 @@ TensorRef LoweringContext::integers(const std::vector<std::int64_t>& values) {
   return {TensorRef::Kind::constant, {}, constants_->size() - 1};
 }
 
-TensorRef LoweringContext::scalar(float value) {
+TensorRef LoweringContext::filled(const Shape& shape, float value) {
   const auto number = static_cast<double>(value);
   const ElementType made = node().outputs[0].element, type = is_real(made) ? made : ElementType::f32;
   if (!is_in_range(number, type))
     fail("the number " + to_string(AttributeValue(number)) + " is beyond the range of " + to_string(type));
-  constants_->push_back(ConstantData::of_reals({type, {}, true}, std::span(&number, 1)));
+  const std::vector<double> numbers(static_cast<std::size_t>(volume(shape)), number);
+  constants_->push_back(ConstantData::of_reals({type, shape, true}, numbers));
   return {TensorRef::Kind::constant, {}, constants_->size() - 1};
 }
 
@@ -509,6 +545,13 @@ void LoweringContext::emit_function(const std::string& name, TensorRef input, Te
     if (opset() >= 24) return emit("Swish", {input}, output);
     const TensorRef gate = temporary();
     emit("Sigmoid", {input}, gate);
+    return emit("Mul", {input, gate}, output);
+  }
+  if (name == "quick_gelu") {
+    if (opset() >= 24) return emit("Swish", {input}, output, {{"alpha", 1.702F}});
+    const TensorRef steeper = temporary(), gate = temporary();
+    emit("Mul", {input, scalar(1.702F)}, steeper);
+    emit("Sigmoid", {steeper}, gate);
     return emit("Mul", {input, gate}, output);
   }
   if (name == "gelu_tanh") return emit_tanh_gelu(input, output);

@@ -376,27 +376,6 @@ void log_softmax(NodeContext& c) {
   c.output(0, c.reshape(c.op("sub", {moved, repeated(total)}), x));
 }
 
-namespace {
-
-/// `value` of shape [n, c, S..] times a number per channel, plus a number per channel.
-Value per_channel(NodeContext& c, Value value, Value scale, Value shift) {
-  if (c.stopped()) return {};
-  const Shape shape = c.shape_of(value);
-  Shape extents = {shape[1]};
-  extents.resize(shape.size() - 1, 1);
-  value = c.op("mul", {value, c.broadcast(c.reshape(scale, extents), shape)});
-  return c.op("add", {value, c.broadcast(c.reshape(shift, extents), shape)});
-}
-
-/// Rows brought to mean 0 and variance 1.
-Value standardised(NodeContext& c, Value rows, double epsilon) {
-  if (c.stopped()) return {};
-  const Shape last = {c.shape_of(rows).back()};
-  return c.op("layer_norm", {rows, c.splat(last, 1.0F), c.splat(last, 0.0F)}, {{"epsilon", epsilon}});
-}
-
-}  // namespace
-
 void instance_normalization(NodeContext& c) {
   if (!parameters_are_alike(c)) return;
   const double epsilon = c.real("epsilon", 1e-5F);
@@ -407,8 +386,7 @@ void instance_normalization(NodeContext& c) {
       return c.fail("parameter " + std::to_string(i) + " must be " + shape_text({x[1]}) + ", it is " +
                     shape_text(c.shape(i)));
   if (c.stopped()) return;
-  const Value rows = c.reshape(c.value(0), {x[0], x[1], volume(std::span(x).subspan(2))});
-  c.output(0, per_channel(c, c.reshape(standardised(c, rows, epsilon), x), c.value(1), c.value(2)));
+  c.output(0, c.op("group_norm", {c.value(0), c.value(1), c.value(2)}, {{"epsilon", epsilon}, {"groups", x[1]}}));
 }
 
 void group_normalization(NodeContext& c) {
@@ -432,8 +410,8 @@ void group_normalization(NodeContext& c) {
     if (c.opset() >= 21) return c.value(i);
     return c.reshape(c.broadcast(c.reshape(c.value(i), {groups, 1}), {groups, x[1] / groups}), {x[1]});
   };
-  const Value rows = c.reshape(c.value(0), {x[0], groups, volume(std::span(x).subspan(1)) / groups});
-  c.output(0, per_channel(c, c.reshape(standardised(c, rows, epsilon), x), of_channels(1), of_channels(2)));
+  c.output(
+      0, c.op("group_norm", {c.value(0), of_channels(1), of_channels(2)}, {{"epsilon", epsilon}, {"groups", groups}}));
 }
 
 namespace {

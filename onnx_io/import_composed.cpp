@@ -108,6 +108,7 @@ void mish(NodeContext& c) {
 void swish(NodeContext& c) {
   const Value x = c.value(0);
   if (c.real("alpha", 1.0F) == 1.0) return unary(c, "silu");
+  if (c.real("alpha", 1.0F) == static_cast<double>(1.702F)) return unary(c, "quick_gelu");
   c.output(0, c.op("mul", {x, c.op("sigmoid", {times(c, x, c.real("alpha", 1.0F))})}));
 }
 

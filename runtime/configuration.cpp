@@ -23,7 +23,7 @@ const std::unordered_map<std::string_view, Behaviour>& behaviours() {
     map["pad"] = {.preference = LayoutPreference::follower, .any_order = true};
     for (const char* name : {"global_avg_pool", "reduce_sum", "reduce_mean", "reduce_max", "softmax"})
       map[name] = {.preference = LayoutPreference::follower};
-    for (const char* name : {"batch_norm", "lrn"}) map[name] = {.preference = LayoutPreference::channel};
+    for (const char* name : {"batch_norm", "group_norm", "lrn"}) map[name] = {.preference = LayoutPreference::channel};
     for (const char* name : {"matmul", "matmul_bias_act"}) map[name] = {.preference = LayoutPreference::product};
     map["concat"] = {
         .preference = LayoutPreference::follower, .view = ViewKind::concat, .any_order = true, .blocks = true};

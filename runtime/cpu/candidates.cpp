@@ -32,6 +32,7 @@ const std::vector<Row>& table() {
       {{"layer_norm"}, {{"own layer_norm", row_by_row}}},
       {{"rms_norm"}, {{"own rms_norm", row_by_row}}},
       {{"batch_norm"}, {{"own batch_norm", batch_norm}}},
+      {{"group_norm"}, {{"own group_norm", group_norm}}},
       {{"lrn"}, {{"own lrn", lrn}}},
   };
   return rows;

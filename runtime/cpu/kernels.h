@@ -18,6 +18,7 @@ namespace taso::cpu {
 [[nodiscard]] KernelOffer row_by_row(const KernelRequest& request, const OperatorRegistry& registry);
 [[nodiscard]] KernelOffer column_softmax(const KernelRequest& request, const OperatorRegistry& registry);
 [[nodiscard]] KernelOffer batch_norm(const KernelRequest& request, const OperatorRegistry& registry);
+[[nodiscard]] KernelOffer group_norm(const KernelRequest& request, const OperatorRegistry& registry);
 [[nodiscard]] KernelOffer lrn(const KernelRequest& request, const OperatorRegistry& registry);
 /// Any operator that a specification defines, from its definition; row-major, or element-wise in any layout.
 [[nodiscard]] KernelOffer definition(const KernelRequest& request, const OperatorRegistry& registry);

@@ -198,6 +198,9 @@ struct GeluTanh {
 struct Silu {
   static float apply(float x, float, float) { return x * Sigmoid::apply(x, 0, 0); }
 };
+struct QuickGelu {
+  static float apply(float x, float, float) { return x * Sigmoid::apply(1.702f * x, 0, 0); }
+};
 struct HardSwish {
   static float apply(float x, float, float) {
     float v = x * (1.0f / 6.0f) + 0.5f;
@@ -317,6 +320,7 @@ constexpr UnaryEntry unary_entries[] = {
     {"gelu", unary<Gelu>},
     {"gelu_tanh", unary<GeluTanh>},
     {"silu", unary<Silu>},
+    {"quick_gelu", unary<QuickGelu>},
     {"hard_swish", unary<HardSwish>},
     {"hard_sigmoid", unary<HardSigmoid>},
     {"square", unary<Square>},

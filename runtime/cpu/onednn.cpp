@@ -368,6 +368,9 @@ Activation activation_of(const KernelRequest& request, bool as_loop = false) {
   } else if (name == "silu") {
     activation.fused = algorithm::eltwise_swish;
     activation.alpha = 1.0f;
+  } else if (name == "quick_gelu") {
+    activation.fused = algorithm::eltwise_swish;
+    activation.alpha = 1.702f;
   } else if (name == "hard_swish") {
     activation.fused = algorithm::eltwise_hardswish;
     activation.alpha = 1.0f / 6.0f;

@@ -254,6 +254,132 @@ class BatchNorm final : public Kernel {
   int threads_;
 };
 
+/// Each group of an image brought to mean 0 and variance 1, every channel scaled and shifted, then a function of each
+/// element. Sums over pixels are taken in blocks whose sums are added in double precision, so that they depend on
+/// nothing but the shape.
+class GroupNorm final : public Kernel {
+ public:
+  GroupNorm(const ChannelView& view, std::int64_t groups, double epsilon, UnaryLoop act, int threads)
+      : Kernel(std::string("own group_norm ") + loops().instruction_set,
+               view.channels_inner
+                   ? static_cast<std::size_t>(view.images * (blocks_of(view) + 2) * view.channels) * sizeof(float)
+                   : 0),
+        view_(view),
+        groups_(groups),
+        epsilon_(epsilon),
+        act_(act),
+        threads_(threads) {}
+
+  Status execute(const KernelArguments& arguments) const override {
+    if (view_.channels_inner)
+      channels_inner(arguments);
+    else
+      channels_outer(arguments);
+    return {};
+  }
+
+ private:
+  static constexpr std::int64_t block = 64;  ///< Pixels.
+  static std::int64_t blocks_of(const ChannelView& view) { return (view.pixels + block - 1) / block; }
+
+  // A group is one stretch.
+  void channels_outer(const KernelArguments& arguments) const {
+    const LoopTable& loop = loops();
+    const std::int64_t members = view_.channels / groups_, row = members * view_.pixels;
+    const float* const scale = floats(arguments.inputs[1]);
+    const float* const bias = floats(arguments.inputs[2]);
+    parallel_chunks(threads_, view_.images * groups_, std::max<std::int64_t>(1, 8192 / row),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t r = begin; r < end; ++r) {
+                        const float* const x = floats(arguments.inputs[0]) + r * row;
+                        float* const y = floats(arguments.outputs[0]) + r * row;
+                        const double mean =
+                            summed(row, [&](std::int64_t at, std::int64_t n) { return loop.sum(x + at, n); }) /
+                            static_cast<double>(row);
+                        loop.affine(x, y, row, 1.0f, static_cast<float>(-mean));
+                        const double variance =
+                            summed(row, [&](std::int64_t at, std::int64_t n) { return loop.dot(y + at, y + at, n); }) /
+                            static_cast<double>(row);
+                        const double factor = 1.0 / std::sqrt(variance + epsilon_);
+                        for (std::int64_t i = 0; i < members; ++i) {
+                          const std::int64_t c = r % groups_ * members + i;
+                          loop.affine(y + i * view_.pixels, y + i * view_.pixels, view_.pixels,
+                                      static_cast<float>(factor * scale[c]), bias[c]);
+                        }
+                        if (act_ != nullptr) act_(y, y, row, 0, 0);
+                      }
+                    });
+  }
+
+  template <class Part>
+  static double summed(std::int64_t count, const Part& part) {
+    constexpr std::int64_t stretch = 4096;
+    double total = 0;
+    for (std::int64_t at = 0; at < count; at += stretch) total += part(at, std::min(stretch, count - at));
+    return total;
+  }
+
+  // Pixels are rows of channels: sums of each channel over blocks of pixels, of groups from them.
+  void channels_inner(const KernelArguments& arguments) const {
+    const LoopTable& loop = loops();
+    const std::int64_t channels = view_.channels, blocks = blocks_of(view_), image = view_.pixels * channels;
+    float* const sums = floats(arguments.workspace);  // of a block and a channel
+    float* const factors = sums + view_.images * blocks * channels;
+    float* const shifts = factors + view_.images * channels;
+    const auto in_blocks = [&](const auto& of_pixel) {
+      parallel_chunks(threads_, view_.images * blocks, std::max<std::int64_t>(1, 8192 / (block * channels)),
+                      [&](std::int64_t begin, std::int64_t end) {
+                        for (std::int64_t b = begin; b < end; ++b) {
+                          const std::int64_t n = b / blocks, first = b % blocks * block;
+                          for (std::int64_t p = first; p < std::min(first + block, view_.pixels); ++p)
+                            of_pixel(n, n * image + p * channels, sums + b * channels);
+                        }
+                      });
+    };
+    const float* const x = floats(arguments.inputs[0]);
+    float* const y = floats(arguments.outputs[0]);
+    std::fill(sums, factors, 0.0f);
+    in_blocks([&](std::int64_t, std::int64_t at, float* sum) { loop.accumulate(x + at, sum, channels); });
+    of_groups(sums, [&](std::int64_t place, std::int64_t, double mean) {
+      factors[place] = 1.0f;
+      shifts[place] = static_cast<float>(-mean);
+    });
+    std::fill(sums, factors, 0.0f);
+    in_blocks([&](std::int64_t n, std::int64_t at, float* sum) {
+      loop.affine_rows(x + at, factors + n * channels, shifts + n * channels, y + at, channels);
+      loop.accumulate_products(y + at, y + at, sum, channels);
+    });
+    of_groups(sums, [&](std::int64_t place, std::int64_t c, double variance) {
+      factors[place] = static_cast<float>(floats(arguments.inputs[1])[c] / std::sqrt(variance + epsilon_));
+      shifts[place] = floats(arguments.inputs[2])[c];
+    });
+    in_blocks([&](std::int64_t n, std::int64_t at, float*) {
+      loop.affine_rows(y + at, factors + n * channels, shifts + n * channels, y + at, channels);
+      if (act_ != nullptr) act_(y + at, y + at, channels, 0, 0);
+    });
+  }
+
+  // set(place of a channel of an image, channel, mean of what is summed over the channel's group).
+  template <class Set>
+  void of_groups(const float* sums, const Set& set) const {
+    const std::int64_t channels = view_.channels, members = channels / groups_, blocks = blocks_of(view_);
+    for (std::int64_t n = 0; n < view_.images; ++n)
+      for (std::int64_t q = 0; q < groups_; ++q) {
+        double total = 0;
+        for (std::int64_t b = 0; b < blocks; ++b)
+          for (std::int64_t i = 0; i < members; ++i) total += sums[(n * blocks + b) * channels + q * members + i];
+        const double mean = total / static_cast<double>(members * view_.pixels);
+        for (std::int64_t i = 0; i < members; ++i) set(n * channels + q * members + i, q * members + i, mean);
+      }
+  }
+
+  ChannelView view_;
+  std::int64_t groups_;
+  double epsilon_;
+  UnaryLoop act_;
+  int threads_;
+};
+
 /// Local response normalisation across channels: y = x / (bias + alpha / size * sum of squares of neighbours) ** beta,
 /// the neighbours of channel c being c - (size - 1) / 2 ... c + size / 2 (ONNX).
 class Lrn final : public Kernel {
@@ -465,6 +591,21 @@ KernelOffer batch_norm(const KernelRequest& request, const OperatorRegistry&) {
   return {
       std::make_unique<BatchNorm>(channel_view(request.inputs[0]), request.attributes.real("epsilon"), request.threads),
       ""};
+}
+
+KernelOffer group_norm(const KernelRequest& request, const OperatorRegistry&) {
+  if (!is_all_floats(request)) return decline("only f32");
+  if (!same_layouts(request)) return decline("layouts differ");
+  const Operand& x = request.inputs[0];
+  if (x.layout != Layout::row_major && x.layout != Layout::channels_last) return decline("no such layout");
+  if (x.type.elements() == 0) return decline("an empty input");
+  const std::string& act = request.attributes.symbol("act");
+  const UnaryEntry* const entry = find_unary(act);
+  if (entry == nullptr || act == "clip") return decline("no loop for " + act);
+  return {std::make_unique<GroupNorm>(channel_view(x), request.attributes.integer("groups"),
+                                      request.attributes.real("epsilon"), act == "identity" ? nullptr : entry->loop,
+                                      request.threads),
+          ""};
 }
 
 KernelOffer lrn(const KernelRequest& request, const OperatorRegistry&) {

@@ -399,6 +399,16 @@ void run(const RowNormStep& step, const Buffers& buffers, Runner& runner) {
 }
 
 template <class Runner>
+void run(const GroupNormStep& step, const Buffers& buffers, Runner& runner) {
+  with_float(step.element, [&]<class T>(T*) {
+    const GroupNorm<float>& shape = step.shape;
+    runner.team(GroupNorm<T>{source<T>(input(0), buffers), source<T>(input(1), buffers), source<T>(input(2), buffers),
+                             target<T>(output(0), buffers), shape.groups, shape.members, shape.epsilon, shape.act},
+                shape.groups.elements, step.team);
+  });
+}
+
+template <class Runner>
 void run(const CopiesStep& step, const Buffers& buffers, Runner& runner) {
   std::vector<Walk<2>> walks;
   // One width for all: the largest that every piece allows.

@@ -631,6 +631,46 @@ struct RowNorm {
   }
 };
 
+/// Each group of an image brought to mean 0 and variance 1, every channel scaled and shifted, then a function of each
+/// element.
+template <class T>
+struct GroupNorm {
+  const T* x;
+  const T* scale;
+  const T* bias;
+  T* y;
+  Walk<3> groups;   ///< y, x, channels: their first elements.
+  Walk<3> members;  ///< Of one group: y, x, channels.
+  float epsilon;
+  Function act;
+
+  template <class Team>
+  TASO_BOTH void operator()(Team& team, std::int64_t group) const {
+    const std::int64_t count = members.elements;
+    std::int64_t first[3], at[3];
+    groups.at(group, first);
+    float total = 0;
+    for (std::int64_t i = team.begin(); i < count; i += team.step()) {
+      members.at(i, at);
+      total += widen(x[first[1] + at[1]]);
+    }
+    const float mean = team.sum(total) / static_cast<float>(count);
+    float squares = 0;
+    for (std::int64_t i = team.begin(); i < count; i += team.step()) {
+      members.at(i, at);
+      const float distance = widen(x[first[1] + at[1]]) - mean;
+      squares += distance * distance;
+    }
+    const float deviation = sqrtf(team.sum(squares) / static_cast<float>(count) + epsilon);
+    for (std::int64_t i = team.begin(); i < count; i += team.step()) {
+      members.at(i, at);
+      const std::int64_t channel = first[2] + at[2];
+      const float unit = (widen(x[first[1] + at[1]]) - mean) / deviation;
+      y[first[0] + at[0]] = narrow<T>(evaluate(act, unit * widen(scale[channel]) + widen(bias[channel]), 0.0F, 0.0F));
+    }
+  }
+};
+
 // ---- Several operators in one kernel. What they compute of an element is a short program, which travels with the
 // launch: instructions are the same for all threads, so that reading them costs one broadcast each, and no code has to
 // be compiled for a model.

@@ -30,6 +30,7 @@ enum class Function : std::uint8_t {
   hard_swish,
   log,
   neg,
+  quick_gelu,
   relu,
   round,
   sigmoid,
@@ -48,10 +49,10 @@ enum class Binary : std::uint8_t { add, sub, mul, div, pow, maximum };
 
 /// By name; nothing if there is none.
 [[nodiscard]] inline std::optional<Function> function_named(std::string_view name) {
-  constexpr std::string_view names[] = {"identity",   "abs", "asinh", "atan",  "ceil",   "clip",      "cos",
-                                        "cosh",       "erf", "exp",   "floor", "gelu",   "gelu_tanh", "hard_sigmoid",
-                                        "hard_swish", "log", "neg",   "relu",  "round",  "sigmoid",   "sign",
-                                        "silu",       "sin", "sinh",  "sqrt",  "square", "tan",       "tanh"};
+  constexpr std::string_view names[] = {
+      "identity", "abs",  "asinh",     "atan",         "ceil",       "clip", "cos",    "cosh",       "erf",  "exp",
+      "floor",    "gelu", "gelu_tanh", "hard_sigmoid", "hard_swish", "log",  "neg",    "quick_gelu", "relu", "round",
+      "sigmoid",  "sign", "silu",      "sin",          "sinh",       "sqrt", "square", "tan",        "tanh"};
   for (std::size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i)
     if (names[i] == name) return static_cast<Function>(i);
   return std::nullopt;
@@ -88,6 +89,8 @@ TASO_BOTH float evaluate(Function function, float x, float p, float q) {
       return logf(x);
     case Function::neg:
       return -x;
+    case Function::quick_gelu:
+      return x / (1.0F + expf(-1.702F * x));
     case Function::relu:  // NaN stays
       return x < 0.0F ? 0.0F : x;
     case Function::sigmoid:

@@ -408,6 +408,37 @@ PlannedProgram row_normed(const KernelRequest& request) {
   return one_step("own " + request.op, step);
 }
 
+PlannedProgram group_normed(const KernelRequest& request) {
+  if (!is_one_float(request)) return no_program("only f32, f16 or bf16");
+  const Operand& x = request.inputs[0];
+  const Operand& y = request.outputs[0];
+  const auto act = function_named(request.attributes.symbol("act"));
+  if (!act || *act == Function::clip) return no_program("no such function");
+  const Shape& shape = x.type.shape;
+  const std::int64_t groups = request.attributes.integer("groups"), count = shape[1] / groups;
+  const std::vector<std::int64_t> from = strides_of(x), to = strides_of(y);
+  const auto walk = walk_of<3>(
+      {shape[0], groups}, {std::vector<std::int64_t>{to[0], to[1] * count}, {from[0], from[1] * count}, {0, count}});
+  Shape extents = {count};
+  std::array<std::vector<std::int64_t>, 3> strides = {std::vector<std::int64_t>{to[1]}, {from[1]}, {1}};
+  for (std::size_t axis = 2; axis < shape.size(); ++axis) {
+    extents.push_back(shape[axis]);
+    strides[0].push_back(to[axis]);
+    strides[1].push_back(from[axis]);
+    strides[2].push_back(0);
+  }
+  const auto members = walk_of<3>(extents, strides);
+  if (!walk || !members) return too_many_axes();
+  GroupNormStep step;
+  step.element = y.type.element;
+  step.shape.groups = *walk;
+  step.shape.members = *members;
+  step.shape.epsilon = static_cast<float>(request.attributes.real("epsilon"));
+  step.shape.act = *act;
+  step.team = step.shape.members.elements > 1024 ? TeamShape::block : TeamShape::warp;
+  return one_step("own group_norm", step);
+}
+
 PlannedProgram batch_normed(const KernelRequest& request) {
   if (!is_one_float(request)) return no_program("only f32, f16 or bf16");
   const Operand& x = request.inputs[0];
@@ -446,7 +477,7 @@ const std::vector<Row>& table() {
       {{"add",   "sub",   "mul",     "div",   "pow",     "smul",      "neg",  "abs",        "sqrt",
         "exp",   "log",   "erf",     "tanh",  "sigmoid", "relu",      "gelu", "hard_swish", "hard_sigmoid",
         "clip",  "apply", "maximum", "sin",   "cos",     "tan",       "atan", "sinh",       "cosh",
-        "asinh", "floor", "ceil",    "round", "sign",    "gelu_tanh", "silu"},
+        "asinh", "floor", "ceil",    "round", "sign",    "gelu_tanh", "silu", "quick_gelu"},
        elementwise},
       {{"transpose", reorder_op, "concat", "split", "slice", "broadcast", "reshape", "pad", "enlarge", "pad_channels",
         "regroup"},
@@ -456,6 +487,7 @@ const std::vector<Row>& table() {
       {{"reduce_sum", "reduce_mean", "reduce_max", "global_avg_pool"}, reduced},
       {{"softmax"}, softmaxed},
       {{"layer_norm", "rms_norm"}, row_normed},
+      {{"group_norm"}, group_normed},
       {{"batch_norm"}, batch_normed},
       {{"lrn"}, response_normed},
   };

@@ -133,6 +133,12 @@ struct RowNormStep {
   TeamShape team = TeamShape::warp;
 };
 
+struct GroupNormStep {
+  ElementType element = ElementType::f32;
+  GroupNorm<float> shape{};  ///< All but pointers.
+  TeamShape team = TeamShape::warp;
+};
+
 /// Boxes that are copied in one launch: pieces of a concatenation, or outputs of a split.
 struct CopiesStep {
   std::size_t width = 4;
@@ -162,7 +168,7 @@ struct RowChainStep {
 
 using Step = std::variant<UnaryStep, BinaryStep, EpilogueStep, CopyStep, FillStep, PaddingStep, GatheringStep,
                           PoolingStep, DepthwiseStep, BatchNormStep, LrnStep, ReductionStep, ThinProductStep,
-                          SoftmaxStep, RowNormStep, CopiesStep, ChainStep, RowChainStep>;
+                          SoftmaxStep, RowNormStep, GroupNormStep, CopiesStep, ChainStep, RowChainStep>;
 
 /// Steps in order.
 struct Program {

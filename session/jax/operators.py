@@ -129,6 +129,10 @@ def op_silu(x):
     return x * op_sigmoid(x)
 
 
+def op_quick_gelu(x):
+    return x * op_sigmoid(1.702 * x)
+
+
 def op_hard_sigmoid(x):
     return jnp.clip(x / 6 + 0.5, 0, 1)
 
@@ -239,6 +243,14 @@ def op_layer_norm(x, scale, bias, epsilon):
 
 def op_rms_norm(x, scale, epsilon):
     return x / jnp.sqrt(jnp.mean(x * x, axis=-1, keepdims=True) + epsilon) * scale
+
+
+def op_group_norm(x, scale, bias, groups, epsilon, act):
+    rows = x.reshape(x.shape[0], groups, -1)
+    centred = rows - jnp.mean(rows, axis=-1, keepdims=True)
+    unit = (centred / jnp.sqrt(jnp.mean(centred * centred, axis=-1, keepdims=True) + epsilon)).reshape(x.shape)
+    scale, bias = (v.reshape(-1, *[1] * (x.ndim - 2)) for v in (scale, bias))
+    return act(unit * scale + bias)
 
 
 def op_batch_norm(x, scale, bias, mean, variance, epsilon):

@@ -135,6 +135,7 @@ group conv_fusion
   apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=hard_swish
   apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=gelu_tanh
   apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=silu
+  apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=quick_gelu
   apply relu(activation)
   apply sigmoid(activation)
   apply tanh(activation)
@@ -142,6 +143,7 @@ group conv_fusion
   apply hard_swish(activation)
   apply gelu_tanh(activation)
   apply silu(activation)
+  apply quick_gelu(activation)
   apply add(activation, weight)
   apply sub(activation, weight)
   on_weights broadcast(input) shape=[n, o, h1, w1]
@@ -173,6 +175,7 @@ group conv_activation
   apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=hard_swish
   apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=gelu_tanh
   apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=silu
+  apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=quick_gelu
   apply relu(activation)
   apply sigmoid(activation)
   apply tanh(activation)
@@ -180,6 +183,7 @@ group conv_activation
   apply hard_swish(activation)
   apply gelu_tanh(activation)
   apply silu(activation)
+  apply quick_gelu(activation)
   on_weights ones() shape=[o]
   on_weights sub(weight, weight)
 
@@ -214,6 +218,7 @@ group conv_residual
   apply conv2d_bias_add_act(input, input, weight, input) strides=s pads=p dilations=d act=hard_swish
   apply conv2d_bias_add_act(input, input, weight, input) strides=s pads=p dilations=d act=gelu_tanh
   apply conv2d_bias_add_act(input, input, weight, input) strides=s pads=p dilations=d act=silu
+  apply conv2d_bias_add_act(input, input, weight, input) strides=s pads=p dilations=d act=quick_gelu
   apply relu(activation)
   apply sigmoid(activation)
   apply tanh(activation)
@@ -221,6 +226,7 @@ group conv_residual
   apply hard_swish(activation)
   apply gelu_tanh(activation)
   apply silu(activation)
+  apply quick_gelu(activation)
   apply add(activation, activation)
   apply add(activation, weight)
   apply sub(activation, weight)
@@ -447,9 +453,31 @@ group conv_padded
   apply conv2d_bias_act(input, weight, weight) strides=s pads=p dilations=d act=hard_swish
   apply conv2d_bias_act(input, weight, weight) strides=s pads=p dilations=d act=gelu_tanh
   apply conv2d_bias_act(input, weight, weight) strides=s pads=p dilations=d act=silu
+  apply conv2d_bias_act(input, weight, weight) strides=s pads=p dilations=d act=quick_gelu
   apply pad(activation) before=[0, 0, 0, 0] after=[0, m, 0, 0]
   on_weights pad_channels(input) outputs=m inputs=0
   on_weights pad(input) before=[0] after=[m]
+
+# A function of each element behind a normalization of groups is part of it.
+group group_norm_activation
+  max_ops 2
+  max_weight_ops 0
+  extent n: 1, 2
+  extent g in 1..3: 2, 3
+  extent c: 3, 2
+  extent h: 2, 4
+  activation x [n, g * c, h]
+  weight w [g * c]
+  weight b [g * c]
+  apply group_norm(input, weight, weight) groups=g
+  apply group_norm(input, weight, weight) groups=g act=relu
+  apply group_norm(input, weight, weight) groups=g act=gelu
+  apply group_norm(input, weight, weight) groups=g act=gelu_tanh
+  apply group_norm(input, weight, weight) groups=g act=silu
+  apply relu(activation)
+  apply gelu(activation)
+  apply gelu_tanh(activation)
+  apply silu(activation)
 
 # Scaling by channel, or of all elements, joins the weights: batch normalisation disappears.
 group conv_scaling
@@ -714,6 +742,7 @@ group matmul_fusion
   apply matmul_bias_act(input, input, weight) act=hard_swish
   apply matmul_bias_act(input, input, weight) act=gelu_tanh
   apply matmul_bias_act(input, input, weight) act=silu
+  apply matmul_bias_act(input, input, weight) act=quick_gelu
   apply relu(activation)
   apply sigmoid(activation)
   apply tanh(activation)
@@ -721,6 +750,7 @@ group matmul_fusion
   apply hard_swish(activation)
   apply gelu_tanh(activation)
   apply silu(activation)
+  apply quick_gelu(activation)
   apply add(activation, weight)
   apply sub(activation, weight)
   on_weights broadcast(input) shape=[g, m, j]
@@ -745,6 +775,7 @@ group matmul_activation
   apply matmul_bias_act(input, input, weight) act=hard_swish
   apply matmul_bias_act(input, input, weight) act=gelu_tanh
   apply matmul_bias_act(input, input, weight) act=silu
+  apply matmul_bias_act(input, input, weight) act=quick_gelu
   apply relu(activation)
   apply sigmoid(activation)
   apply tanh(activation)
@@ -752,6 +783,7 @@ group matmul_activation
   apply hard_swish(activation)
   apply gelu_tanh(activation)
   apply silu(activation)
+  apply quick_gelu(activation)
   on_weights ones() shape=[j]
   on_weights sub(weight, weight)
 
@@ -1009,6 +1041,7 @@ group concat_elementwise
   apply hard_swish(activation)
   apply gelu_tanh(activation)
   apply silu(activation)
+  apply quick_gelu(activation)
   apply add(activation, activation)
   apply mul(activation, activation)
 
@@ -1031,6 +1064,7 @@ group split_elementwise
   apply hard_swish(activation)
   apply gelu_tanh(activation)
   apply silu(activation)
+  apply quick_gelu(activation)
   apply add(activation, activation)
   apply mul(activation, activation)
 
@@ -1122,6 +1156,7 @@ group views
   apply gelu(activation)
   apply gelu_tanh(activation)
   apply silu(activation)
+  apply quick_gelu(activation)
 
 group views_of_images
   max_ops 2

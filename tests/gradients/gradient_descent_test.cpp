@@ -178,5 +178,18 @@ TEST(TrainableGraph, HasWeightsAsInputsAndStatisticsOfTheBatch) {
   }
 }
 
+// A normalization of groups has no gradient of its own: it is one of rows.
+TEST(TrainableGraph, TakesNormalizationsOfGroupsApart) {
+  const Graph graph =
+      value_of(parse_graph("input x f32[2, 4, 3, 5]\nweight scale f32[4]\nweight bias f32[4]\n"
+                           "output group_norm(x, scale, bias; groups=2, epsilon=0.5)\n",
+                           "test", gradient_registry()));
+  const std::vector<Substitution> rules =
+      value_of(load_rules(TASO_SOURCE_DIR "/specs/gradients/training.rules", gradient_registry()));
+  const TrainableGraph made = value_of(trainable(graph, gradient_registry(), gradient_table(), rules));
+  EXPECT_EQ(made.weights.size(), 2U);
+  for (const NodeId id : made.graph.topological_order()) EXPECT_FALSE(made.graph.node(id).is_op("group_norm"));
+}
+
 }  // namespace
 }  // namespace taso

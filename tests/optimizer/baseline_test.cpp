@@ -76,7 +76,7 @@ output add(x, broadcast(most; shape=[2, 3]))
 /// What the shipped simplifying rules make of a graph.
 void expect_simplified(const std::string& text, const std::string& expected) {
   std::vector<Substitution> loaded;
-  for (const std::string file : {"default", "fusing", "recognition"})
+  for (const std::string file : {"default", "fusing", "recognition", "sharing"})
     for (Substitution& rule :
          value_of(load_rules(TASO_SOURCE_DIR "/specs/simplify_rules/" + file + ".rules", registry())))
       loaded.push_back(std::move(rule));
@@ -94,12 +94,13 @@ TEST(Baseline, RecognizesFunctionsOfOneElement) {
   };
   const std::string numbers = number("half", "0.5") + number("one", "1.0") + number("root", "1.4142135") +
                               number("three", "3.0") + number("six", "6.0") + number("share", "0.044715") +
-                              number("slope", "0.7978846");
+                              number("slope", "0.7978846") + number("steep", "1.702");
   const std::string error = "e = add(erf(div(x, roots)), ones)\n";
   const std::string cube = "c = pow(x, threes)\n";
   const std::string bend = "t = add(tanh(mul(add(x, mul(c, shares)), slopes)), ones)\n";
   const std::vector<std::pair<std::string, std::string>> spelled = {
       {"output mul(x, sigmoid(x))", "silu"},
+      {"output mul(x, sigmoid(mul(x, steeps)))", "quick_gelu"},
       {"output mul(x, hard_sigmoid(x))", "hard_swish"},
       {"output div(mul(x, clip(add(x, threes); min=0.0, max=6.0)), sixs)", "hard_swish"},
       {"output mul(x, div(clip(add(x, threes); min=0.0, max=6.0), sixs))", "hard_swish"},
@@ -132,6 +133,31 @@ TEST(Baseline, RecognizesNormalizationsOfRows) {
         input + "output layer_norm(x, w, b; epsilon=0.25)\n");
 }
 
+// As torch exports it: groups are channels, whose scale and shift stand behind.
+TEST(Baseline, RecognizesNormalizationsOfGroups) {
+  const std::string input = "input x f32[2, 6, 4, 5]\nweight w f32[6, 1, 1]\nweight b f32[6, 1, 1]\n";
+  const std::string numbers =
+      "weight one f32[3] = [1.0, 1.0, 1.0]\nweight none f32[3] = [0.0, 0.0, 0.0]\n"
+      "weight v f32[6]\nweight c f32[6]\n";
+  const std::string unit =
+      "u = reshape(group_norm(reshape(x; shape=[2, 3, 40]), one, none; groups=3, epsilon=0.25); shape=[2, 6, 4, 5])\n";
+  const std::string ones = "fill(; shape=[6], value=1.0)", zeros = "fill(; shape=[6], value=0.0)";
+  const auto normed = [&](const std::string& scale, const std::string& shift) {
+    return input + "output group_norm(x, " + scale + ", " + shift + "; groups=3, epsilon=0.25)\n";
+  };
+  const std::string scaled = "mul(u, broadcast(w; shape=[2, 6, 4, 5]))", shift = "broadcast(b; shape=[2, 6, 4, 5])";
+  const std::string w = "reshape(w; shape=[6])", b = "reshape(b; shape=[6])";
+  expect_simplified(input + numbers + unit + "output u\n", normed(ones, zeros));
+  expect_simplified(input + numbers + unit + "output " + scaled + "\n", normed(w, zeros));
+  expect_simplified(input + numbers + unit + "output add(u, " + shift + ")\n", normed(ones, b));
+  expect_simplified(input + numbers + unit + "output add(" + scaled + ", " + shift + ")\n", normed(w, b));
+  // Groups of pixels are none of channels.
+  const std::string other = input + numbers +
+                            "output reshape(group_norm(reshape(x; shape=[4, 3, 20]), one, none; groups=3, "
+                            "epsilon=0.25); shape=[2, 6, 4, 5])\n";
+  expect_simplified(other, other);
+}
+
 TEST(Baseline, RecognizesSoftmax) {
   expect_simplified(R"(
 input x f32[2, 3]
@@ -143,7 +169,7 @@ output div(d, broadcast(reduce_sum(d; axes=[-1]); shape=[2, 3]))
 
 TEST(Baseline, FusesFunctionsBehindAReshape) {
   const std::string input = "input x f32[4, 3]\nweight w f32[3, 5]\nweight b f32[5]\n";
-  for (const std::string function : {"relu", "gelu", "gelu_tanh", "silu"})
+  for (const std::string function : {"relu", "gelu", "gelu_tanh", "silu", "quick_gelu"})
     expect_simplified(input + "output " + function + "(reshape(matmul_bias_act(x, w, b); shape=[2, 2, 5]))\n",
                       input + "output reshape(matmul_bias_act(x, w, b; act=" + function + "); shape=[2, 2, 5])\n");
 }

@@ -61,6 +61,7 @@ class RequestMaker {
             "gelu",
             "gelu_tanh",
             "silu",
+            "quick_gelu",
             "hard_swish",
             "hard_sigmoid",
             "clip",
@@ -88,6 +89,7 @@ class RequestMaker {
             "layer_norm",
             "rms_norm",
             "batch_norm",
+            "group_norm",
             "lrn"};
   }
 
@@ -97,7 +99,8 @@ class RequestMaker {
     Attributes attributes;
     std::vector<TensorType> inputs;
     const bool images = op.find("pool2d") != std::string::npos || op == "lrn" || op == "batch_norm" ||
-                        op == "global_avg_pool" || op == "enlarge" || op == "pad_channels" || op == "regroup";
+                        op == "group_norm" || op == "global_avg_pool" || op == "enlarge" || op == "pad_channels" ||
+                        op == "regroup";
     const Shape shape = images ? image() : any(op == "apply" || is_pointwise(op) || op == "broadcast" ? 0 : 1);
     const auto rank = static_cast<std::int64_t>(shape.size());
     inputs.push_back(of(shape));
@@ -187,6 +190,13 @@ class RequestMaker {
     if (op == "rms_norm") inputs.push_back(of({shape.back()}));
     if (op == "batch_norm")
       for (int i = 0; i < 4; ++i) inputs.push_back(of({shape[1]}));
+    if (op == "group_norm") {
+      const std::vector<std::string> names = {"identity", "silu", "quick_gelu"};
+      std::int64_t groups = 1 + below(4);
+      if (shape[1] % groups != 0) groups = random_.below(2) == 0 ? 1 : shape[1];
+      for (int i = 0; i < 2; ++i) inputs.push_back(of({shape[1]}));
+      attributes = {{"groups", groups}, {"act", SymbolValue{names[random_.below(names.size())]}}};
+    }
     if (op == "lrn") attributes = {{"size", 1 + below(6)}, {"alpha", 0.3}, {"beta", 0.75}, {"bias", 1.5}};
     return complete(op, attributes, inputs);
   }

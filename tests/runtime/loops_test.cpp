@@ -55,6 +55,7 @@ TEST(Loops, FunctionsAreAccurate) {
        [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x))); },
        -8, 8, true},
       {"silu", [](double x) { return x / (1 + std::exp(-x)); }, -80, 80, true},
+      {"quick_gelu", [](double x) { return x / (1 + std::exp(-1.702 * x)); }, -45, 45, true},
       {"hard_swish", [](double x) { return x * std::fmin(1, std::fmax(0, x / 6 + 0.5)); }, -8, 8, true},
       {"hard_sigmoid", [](double x) { return std::fmin(1, std::fmax(0, x / 6 + 0.5)); }, -8, 8, true},
       {"sqrt", [](double x) { return std::sqrt(x); }, 0, 1e6, false},

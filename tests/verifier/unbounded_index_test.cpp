@@ -65,6 +65,23 @@ TEST_F(Index, DivisionFindsDigits) {
   EXPECT_EQ(facts.divide(Polynomial(7), Polynomial(-2)), Polynomial(-4));
 }
 
+TEST_F(Index, DivisionByAProductTakesItsFactorsOneByOne) {
+  const Polynomial a = bounded("a", 0), i = bounded("i", 0), j = bounded("j", 0);
+  const Polynomial c = bounded("c", 1), w = bounded("w", 1), h = bounded("h", 1);
+  ASSERT_TRUE(facts.add(less_than(i, w)));
+  const auto coarse = facts.divide(a, c);
+  ASSERT_TRUE(coarse);
+  EXPECT_EQ(facts.divide(a * w + i, c * w), coarse);
+  EXPECT_NE(facts.divide(a * w + i + w, c * w), coarse);
+  // Of j, which may be h or more, nothing is said.
+  EXPECT_NE(facts.divide(a * h + j, c * h), coarse);
+  ASSERT_TRUE(facts.add(less_than(j, h)));
+  EXPECT_EQ(facts.divide(a * h * w + j * w + i, c * h * w), coarse);
+  // g * c // g is c.
+  const Polynomial g = bounded("g", 1);
+  EXPECT_EQ(facts.divide(g * c, g), c);
+}
+
 TEST_F(Index, WhatDoesNotDivideIsOneSymbol) {
   const Polynomial n = bounded("n", 0), c = bounded("c", 1);
   const auto a = facts.divide(n, c), b = facts.divide(n + c, c);

@@ -702,6 +702,16 @@ Polynomial Facts::divide_symbolically(const Polynomial& n, const Polynomial& d, 
   // One more or one less, as for n - 1 divided by n.
   for (const std::int64_t shift : {-1, 1})
     if (inside(rest - d * Polynomial(shift))) return quotient + Polynomial(shift);
+  // n // (s * e) is (n // s) // e: where n is s * q + r with 0 <= r < s, that is q // e.
+  for (const SymbolId symbol : d.symbols()) {
+    const Polynomial s = Polynomial::symbol(symbol);
+    const auto others = Polynomial::exact_quotient(d, s);
+    if (!others) continue;
+    const auto [inner, digit] = Polynomial::divide(n, s);
+    if (digit.valid() && inner.valid() && entails_quickly({Atom::Relation::nonnegative, digit}, context) &&
+        entails_quickly({Atom::Relation::nonnegative, s - 1 - digit}, context))
+      return divide_symbolically(inner, *others, context);
+  }
   return quotient + Polynomial::symbol(symbols_->quotient(rest, d));
 }
 
