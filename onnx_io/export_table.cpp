@@ -333,11 +333,11 @@ const std::vector<ExportRow> rows = {
      }},
     {"batch_norm", batch_norm},
     {"broadcast", broadcast},
-    {"clip", clip},
     {"cast",
      [](LoweringContext& c) {
        c.emit("Cast", {c.in(0)}, c.out(), {{"to", std::int64_t{data_type_of(c.node().outputs[0].element)}}});
      }},
+    {"clip", clip},
     {"concat", concat},
     {"conv2d",
      [](LoweringContext& c) {

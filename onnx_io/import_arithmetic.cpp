@@ -131,6 +131,13 @@ void clip_by_values(NodeContext& c) {
 }  // namespace
 
 void clip(NodeContext& c) {
+  const TensorType& type = c.type(0);
+  // Bounds of integers are those of lines of a map.
+  if (is_integer(type.element) && type.known && !c.has_input(1) && !c.has_input(2)) return c.output(0, c.value(0));
+  if (!is_real(type.element) && type.element != ElementType::other)
+    return c.decline("its elements are " + std::string(to_string(type.element)), Obstacle::element_type);
+  if (!type.known || type.element == ElementType::other) return c.decline_untyped();
+  if (c.is_empty(type.shape)) return c.decline("an input is empty");
   if (c.opset() >= 11 && ((c.has_input(1) && !c.is_constant(1)) || (c.has_input(2) && !c.is_constant(2))))
     return clip_by_values(c);
   const double infinity = std::numeric_limits<double>::infinity();

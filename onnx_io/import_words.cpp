@@ -184,7 +184,9 @@ void quantize_linear(NodeContext& c) {
     element = c.type(2).element;
   else if (to != 0)
     element = element_of(to >= 1 && to <= 26 ? static_cast<std::int32_t>(to) : 0);
-  if (element == ElementType::i32) c.decline("its integers are i32", Obstacle::element_type);
+  // Of 16 bits the linked ONNX does not know that they may be made, so that such a node could not be written.
+  if (element != ElementType::i8 && element != ElementType::u8)
+    c.decline("its integers are " + std::string(to_string(element)), Obstacle::element_type);
   const Steps steps = steps_of(c, element);
   if (!c.stopped() && c.type(1).element != c.type(0).element)
     c.decline("its scale is " + std::string(to_string(c.type(1).element)), Obstacle::element_type);
