@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "graph/reals.h"
+#include "graph/words.h"
 
 namespace taso {
 namespace {
@@ -35,13 +36,25 @@ bool same_label(const Node& a, const Node& b) {
 
 }  // namespace
 
+namespace {
+
+/// Whether a node makes reals of integers and a scale of reals: weights that are kept so are a few bits each, and
+/// runtimes know them by this form. Such a node is no weight.
+template <class TypeOf>
+bool unpacks(const Node& node, const TypeOf& type_of) {
+  return node.kind == NodeKind::op && node.inputs.size() > 1 && is_real(node.outputs[0].element) &&
+         is_integer(type_of(node.inputs[0]).element) && is_real(type_of(node.inputs[1]).element);
+}
+
+}  // namespace
+
 NodeId Graph::add(Node node) {
   bool weights = node.kind == NodeKind::constant || node.kind == NodeKind::op;
   for (const Value& input : node.inputs) {
     TASO_CHECK(contains(input.node) && input.port < slots_[input.node]->outputs.size(), "input of a node is missing");
     weights = weights && slots_[input.node]->weight_only;
   }
-  node.weight_only = weights;
+  node.weight_only = weights && !unpacks(node, [&](Value value) -> const TensorType& { return type(value); });
   node.label = label_of(node);
   const auto id = static_cast<NodeId>(slots_.size());
   if (node.kind == NodeKind::input) inputs_.push_back(id);
@@ -94,11 +107,12 @@ void Graph::replace_uses(const std::vector<std::pair<Value, Value>>& replacement
     weights_differ = false;
     for (NodeId id = 0; id < slots_.size(); ++id) {
       if (!slots_[id] || slots_[id]->kind != NodeKind::op) continue;
+      const bool before = slots_[id]->weight_only;
       const bool weights = std::all_of(slots_[id]->inputs.begin(), slots_[id]->inputs.end(),
                                        [&](Value input) { return slots_[input.node]->weight_only; });
-      if (weights == slots_[id]->weight_only) continue;
+      if (weights == before) continue;
       set_inputs(id, slots_[id]->inputs);
-      weights_differ = true;
+      weights_differ = weights_differ || slots_[id]->weight_only != before;
     }
   }
 }
@@ -108,7 +122,8 @@ void Graph::replace_node(NodeId id, Node replacement) {
   TASO_CHECK(old.outputs == replacement.outputs, "replace_node changes the types of outputs");
   bool weights = replacement.kind == NodeKind::constant || replacement.kind == NodeKind::op;
   for (const Value& input : replacement.inputs) weights = weights && node(input.node).weight_only;
-  replacement.weight_only = weights;
+  replacement.weight_only =
+      weights && !unpacks(replacement, [&](Value value) -> const TensorType& { return type(value); });
   replacement.label = label_of(replacement);
   slots_[id] = std::make_shared<const Node>(std::move(replacement));
 }
@@ -147,7 +162,7 @@ void Graph::set_inputs(NodeId id, std::vector<Value> inputs) {
     weights = weights && slots_[input.node]->weight_only;
   }
   copy.inputs = std::move(inputs);
-  copy.weight_only = weights;
+  copy.weight_only = weights && !unpacks(copy, [&](Value value) -> const TensorType& { return type(value); });
   slots_[id] = std::make_shared<const Node>(std::move(copy));
 }
 

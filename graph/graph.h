@@ -58,8 +58,8 @@ struct Node {
   /// In a graph for several devices the one that computes the node (partition/expand.h), so that equal nodes of two
   /// devices stay apart; else -1. Part of the graph's identity. What rules make has none: they are for one device.
   std::int32_t device = -1;
-  /// Computed by Graph::add: a constant, or an op all of whose inputs are weight-only. Costs nothing at run
-  /// time: it is folded at export.
+  /// Computed by Graph::add: a constant, or an op all of whose inputs are weight-only, but one that makes reals of
+  /// integers and a scale: those stay as they are kept. Costs nothing at run time: it is folded at export.
   bool weight_only = false;
   /// Computed by Graph::add: hash of everything but inputs, origin and weight_only.
   Hash128 label;

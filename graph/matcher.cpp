@@ -10,6 +10,15 @@ namespace {
 
 using Kind = AttributeExpression::Kind;
 
+/// Whether a node makes reals of weights that are kept in integers of few bits (Node::weight_only). No rule is about
+/// it: runtimes know an operator on such weights by the node that it reads them of.
+bool is_unpacked(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  return node.kind == NodeKind::op && !node.weight_only && !node.inputs.empty() &&
+         std::all_of(node.inputs.begin(), node.inputs.end(),
+                     [&](Value input) { return graph.node(input.node).weight_only; });
+}
+
 // Whether matching an expression with a value binds or compares all of it.
 bool binds_alone(const AttributeExpression& value) {
   return value.kind == Kind::literal || value.kind == Kind::variable ||
@@ -330,7 +339,10 @@ bool GraphMatcher::fits(const PatternValue& expected, Value value, NodeId reader
   if (expected.is_variable) {
     if (bind_variable(expected.index, value)) return true;
     return ends([&] {
-      if (bound_[expected.index] == 0) return fmt::format("the shape of {} is not known", name(value));
+      if (bound_[expected.index] == 0)
+        return is_unpacked(view_.graph, value.node)
+                   ? fmt::format("{} is weights of few bits, which stay as they are read", name(value))
+                   : fmt::format("the shape of {} is not known", name(value));
       return fmt::format("{} must read {}, which is {} of the rule, where it reads {}", name(reader),
                          name(state_.variables[expected.index]), rule_.tensor_variables[expected.index], name(value));
     });
@@ -452,7 +464,7 @@ std::vector<NodeId> GraphMatcher::neighbours(std::uint32_t op) const {
 
 bool GraphMatcher::bind_variable(std::uint32_t variable, Value value) {
   if (bound_[variable] != 0) return state_.variables[variable] == value;
-  if (!view_.graph.type(value).known) return false;
+  if (!view_.graph.type(value).known || is_unpacked(view_.graph, value.node)) return false;
   bound_[variable] = 1;
   state_.variables[variable] = value;
   trail_variables_.push_back(variable);

@@ -329,6 +329,22 @@ void is_inf(LoweringContext& c) {
           {"detect_positive", c.attributes().integer("positive")}});
 }
 
+/// QuantizeLinear, DequantizeLinear; `element`: of the integers.
+void quantization(LoweringContext& c, const std::string& type, ElementType element, bool by_channels) {
+  const bool is_wide = size_of(element) == 2;
+  const std::int64_t first = is_wide ? 21 : by_channels ? 13 : 10;
+  if (c.opset() < first) return c.fail(type + " has no such form in opset " + std::to_string(c.opset()));
+  std::vector<OnnxAttribute> attributes;
+  if (by_channels) attributes.emplace_back("axis", c.axis(0));
+  c.emit(type, {c.in(0), c.in(1), c.in(2)}, c.out(), std::move(attributes));
+}
+void quantize(LoweringContext& c, bool by_channels) {
+  quantization(c, "QuantizeLinear", c.node().outputs[0].element, by_channels);
+}
+void dequantize(LoweringContext& c, bool by_channels) {
+  quantization(c, "DequantizeLinear", c.type_at_a_sample(c.in(0).value).element, by_channels);
+}
+
 void select(LoweringContext& c) {
   if (c.opset() < 9) return c.fail("Where is not in opset " + std::to_string(c.opset()));
   c.emit("Where", c.broadcasting_operands(), c.out());
@@ -350,11 +366,11 @@ const std::vector<ExportRow> rows = {
      }},
     {"batch_norm", batch_norm},
     {"broadcast", broadcast},
-    {"clip", clip},
     {"cast",
      [](LoweringContext& c) {
        c.emit("Cast", {c.in(0)}, c.out(), {{"to", std::int64_t{data_type_of(c.node().outputs[0].element)}}});
      }},
+    {"clip", clip},
     {"concat", concat},
     {"conv2d",
      [](LoweringContext& c) {
@@ -372,6 +388,8 @@ const std::vector<ExportRow> rows = {
      }},
     {"conv_identity", only_folded},
     {"cumulative_sum", cumulative_sum},
+    {"dequantize_channels", [](LoweringContext& c) { dequantize(c, true); }},
+    {"dequantize_linear", [](LoweringContext& c) { dequantize(c, false); }},
     {"enlarge", enlarge},
     {"fill", only_folded},
     {"gather", gather_slices},
@@ -401,6 +419,8 @@ const std::vector<ExportRow> rows = {
     {"pool_kernel", only_folded},
     {"pow", [](LoweringContext& c) { binary(c, "Pow"); }},
     {"quick_gelu", function},
+    {"quantize_channels", [](LoweringContext& c) { quantize(c, true); }},
+    {"quantize_linear", [](LoweringContext& c) { quantize(c, false); }},
     {"reduce_max", [](LoweringContext& c) { reduce(c, "ReduceMax", 18); }},
     {"reduce_mean", [](LoweringContext& c) { reduce(c, "ReduceMean", 18); }},
     {"reduce_prod", [](LoweringContext& c) { reduce(c, "ReduceProd", 18); }},

@@ -26,7 +26,23 @@ void binary(NodeContext& c, const char* op) {
 
 /// The exponent may be of another type than the base.
 void power(NodeContext& c) {
-  const TensorType& exponent = c.type(1);
+  const TensorType &base = c.type(0), &exponent = c.type(1);
+  if (!is_real(base.element) && base.element != ElementType::other) {
+    // Of an integer and a real: the power in f64, cut off.
+    if (!is_integer(base.element) || !is_real(exponent.element) || c.symbolic())
+      return c.decline("its elements are " + std::string(to_string(base.element)), Obstacle::element_type);
+    if (!base.known || !exponent.known) return c.decline_untyped();
+    const Shape shape = c.common_shape({base.shape, exponent.shape});
+    const Attributes in_f64 = {{"to", SymbolValue{"f64"}}};
+    const auto real = [&](std::size_t i) {
+      return c.broadcast(c.type(i).element == ElementType::f64 ? c.value(i) : c.op("cast", {c.value(i)}, in_f64),
+                         shape);
+    };
+    const Value power = c.op("pow", {real(0), real(1)});
+    return c.output(0, c.op("cast", {power}, {{"to", SymbolValue{to_string(base.element)}}}));
+  }
+  if (!base.known || base.element == ElementType::other) return c.decline_untyped();
+  if (c.is_empty(base.shape)) return c.decline("an input is empty");
   if (c.is_constant(1) && (exponent.element == ElementType::i32 || exponent.element == ElementType::i64)) {
     const std::vector<std::int64_t> whole = c.integers(1);
     const std::vector<double> reals(whole.begin(), whole.end());
@@ -115,6 +131,13 @@ void clip_by_values(NodeContext& c) {
 }  // namespace
 
 void clip(NodeContext& c) {
+  const TensorType& type = c.type(0);
+  // Bounds of integers are those of lines of a map.
+  if (is_integer(type.element) && type.known && !c.has_input(1) && !c.has_input(2)) return c.output(0, c.value(0));
+  if (!is_real(type.element) && type.element != ElementType::other)
+    return c.decline("its elements are " + std::string(to_string(type.element)), Obstacle::element_type);
+  if (!type.known || type.element == ElementType::other) return c.decline_untyped();
+  if (c.is_empty(type.shape)) return c.decline("an input is empty");
   if (c.opset() >= 11 && ((c.has_input(1) && !c.is_constant(1)) || (c.has_input(2) && !c.is_constant(2))))
     return clip_by_values(c);
   const double infinity = std::numeric_limits<double>::infinity();

@@ -124,6 +124,8 @@ void cast(NodeContext& c);
 void choose(NodeContext& c);
 void infinite(NodeContext& c);
 void hardmax(NodeContext& c);
+void quantize_linear(NodeContext& c);
+void dequantize_linear(NodeContext& c);
 void eye_like(NodeContext& c);
 void place_of_extremum(NodeContext& c, bool maximum);
 

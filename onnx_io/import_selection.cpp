@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/words.h"
 #include "onnx_io/import_handlers.h"
 
 namespace taso::import_handlers {
@@ -251,7 +252,7 @@ void one_hot(NodeContext& c) {
     if (c.type(i).element == ElementType::f64 || c.type(i).element == ElementType::f16)
       return c.decline(std::string("its indices are ") + to_string(c.type(i).element), Obstacle::element_type);
   const TensorType& values = c.type(2);
-  if (values.element != ElementType::f32)
+  if (values.element != ElementType::f32 && (c.symbolic() || !is_word(values.element)))
     return c.decline(std::string("its elements are ") + to_string(values.element), Obstacle::element_type);
   if (!values.known) return c.decline_untyped();
   const Places index = whole_numbers(c, 0), depth = whole_numbers(c, 1);

@@ -19,6 +19,8 @@ using namespace import_handlers;
 constexpr int all = -1;
 constexpr const char* more_steps =
     "more than 4 steps; symbolic extents; lengths that are not constant, or differ; clip; input_forget";
+constexpr const char* unquantized =
+    "symbolic extents; blocks; integers of 4 bits and floats of 8; a scale of another type";
 constexpr const char* axes_not_constant = "axes that are not constant, or none at all";
 
 const std::vector<ImportRow> rows = {
@@ -40,7 +42,7 @@ const std::vector<ImportRow> rows = {
      "mul and add of weight-only expressions; batch_norm if a parameter is not constant", "training; spatial=0"},
     {"Cast", 1, 1, 0, cast, false, "nothing, cast", "texts and floats of 8 bits; symbolic extents"},
     {"Celu", 1, 1, all, celu, false, "clip, div, exp, sub, mul, relu, add", "alpha not above 0"},
-    {"Clip", 1, 3, 1, clip, false, "clip, relu; maximum and neg of bounds that are computed",
+    {"Clip", 1, 3, 0, clip, false, "clip, relu; maximum and neg of bounds that are computed",
      "bounds that are not f32"},
     {"Compress", 2, 2, 1, compress, false, "gather", "a condition that is not constant"},
     {"Concat", 1, all, all, concat, true, "concat", ""},
@@ -51,6 +53,7 @@ const std::vector<ImportRow> rows = {
      "3-D; negative pads"},
     {"CumSum", 2, 2, 1, cumulative_sum, false, "cumulative_sum; slice, pad", "an axis that is not constant"},
     {"DepthToSpace", 1, 1, all, depth_to_space, true, "reshape, transpose, reshape", ""},
+    {"DequantizeLinear", 2, 3, 0, dequantize_linear, false, "dequantize_linear, dequantize_channels", unquantized},
     {"Dropout", 1, 3, 1, dropout, true, "nothing", "training; a mask that is used"},
     {"Einsum", 1, all, all, einsum, false, "transpose, reshape, matmul, reduce_sum",
      "diagonals; axes that are broadcast"},
@@ -93,7 +96,10 @@ const std::vector<ImportRow> rows = {
     {"PRelu", 2, 2, all, parametric_relu, false, "clip, mul, relu, add", ""},
     {"Pad", 1, 4, 1, pad, true, "slice, pad; gather in other modes",
      "pads that are not constant; more than there is to take"},
-    {"Pow", 2, 2, 1, power, false, "pow of broadcasts", "exponents that are neither f32 nor constant"},
+    {"Pow", 2, 2, 0, power, false, "pow of broadcasts; of integers and reals between casts",
+     "exponents of another real type"},
+    {"QuantizeLinear", 2, 3, 0, quantize_linear, false, "quantize_linear, quantize_channels",
+     "symbolic extents; blocks; integers that are not of 8 bits and floats of 8; a scale of another type"},
     {"RMSNormalization", 2, 2, all, root_mean_square_normalization, false,
      "rms_norm; of several axes, or with another scale: mul, reduce_mean, add, sqrt, div, mul", "another stash_type"},
     {"RNN", 3, 6, 3, recurrent, false, "unrolled: matmul, add, tanh, split, concat", more_steps},

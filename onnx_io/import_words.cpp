@@ -115,6 +115,98 @@ void hardmax(NodeContext& c) {
   c.output(0, c.reshape(c.op("cast", {chosen}, {{"to", SymbolValue{to_string(c.type(0).element)}}}), shape));
 }
 
+namespace {
+
+/// Scale and zero point of a quantisation, and along which axis there are several of them.
+struct Steps {
+  Value scale, zero;
+  std::int64_t axis = 0;  ///< From the end; 0 where there is one step for the whole tensor.
+};
+
+/// `element`: of the integers. Stops where the form is another one.
+Steps steps_of(NodeContext& c, ElementType element) {
+  decline_symbolic(c);
+  const std::int64_t block = c.integer("block_size", 0);
+  std::int64_t axis = c.integer("axis", 1);
+  if (block != 0) c.decline("its scale is one of blocks");
+  const bool bytes = element == ElementType::i8 || element == ElementType::u8;
+  const bool wide = element == ElementType::i16 || element == ElementType::u16;
+  if (!bytes && element != ElementType::i32 && !(wide && c.opset() >= 21))
+    c.decline("its integers are " + std::string(to_string(element)), Obstacle::element_type);
+  if (!is_known(c, 1, is_real) || (c.has_input(2) && !is_known(c, 2, is_integer))) return {};
+  const Shape& shape = c.shape(1);
+  const TensorType zeros{element, shape, true};
+  // One of each serves the whole tensor, whatever its rank.
+  const bool one = volume(shape) == 1;
+  if (c.has_input(2) && c.type(2) != zeros && !(one && c.type(2).element == element && volume(c.shape(2)) == 1)) {
+    c.decline("its zero point is " + to_string(c.type(2)) + " beside a scale of " + shape_text(shape));
+    return {};
+  }
+  if (!one && shape.size() != 1) c.decline("its scale is of rank " + std::to_string(shape.size()));
+  if (!one && c.opset() < 13) c.decline("its scale has an axis before opset 13");
+  if (!one && !c.stopped()) {
+    if (axis < 0) axis += c.rank(0);
+    if (axis < 0 || axis >= c.rank(0) || c.shape(0)[static_cast<std::size_t>(axis)] != shape[0])
+      c.decline("its scale does not fit its axis");
+  }
+  if (c.stopped()) return {};
+  Steps steps;
+  steps.scale = c.value(1);
+  steps.zero =
+      c.has_input(2) ? c.value(2) : c.constant(ConstantData::splat(zeros, std::vector<std::byte>(size_of(element))));
+  if (one) {
+    steps.scale = c.reshape(steps.scale, {});
+    steps.zero = c.reshape(steps.zero, {});
+  } else {
+    steps.axis = axis - c.rank(0);
+  }
+  return steps;
+}
+
+void in_steps(NodeContext& c, const std::string& op, const Steps& steps) {
+  if (c.stopped()) return;
+  const std::vector<Value> operands = {c.value(0), steps.scale, steps.zero};
+  if (steps.axis == 0)
+    c.output(0, c.op(op + "_linear", operands));
+  else
+    c.output(0, c.op(op + "_channels", operands, {{"axis", steps.axis}}));
+}
+
+}  // namespace
+
+void quantize_linear(NodeContext& c) {
+  c.ignore("saturate");
+  const std::int64_t to = c.integer("output_dtype", 0), precision = c.integer("precision", 0);
+  if (precision != 0) c.decline("it is computed in a precision of its own");
+  if (!is_known(c, 0, is_real)) return;
+  ElementType element = ElementType::u8;
+  if (c.has_input(2))
+    element = c.type(2).element;
+  else if (to != 0)
+    element = element_of(to >= 1 && to <= 26 ? static_cast<std::int32_t>(to) : 0);
+  // Of 16 bits the linked ONNX does not know that they may be made, so that such a node could not be written.
+  if (element != ElementType::i8 && element != ElementType::u8)
+    c.decline("its integers are " + std::string(to_string(element)), Obstacle::element_type);
+  const Steps steps = steps_of(c, element);
+  if (!c.stopped() && c.type(1).element != c.type(0).element)
+    c.decline("its scale is " + std::string(to_string(c.type(1).element)), Obstacle::element_type);
+  in_steps(c, "quantize", steps);
+}
+
+void dequantize_linear(NodeContext& c) {
+  if (c.integer("output_dtype", 0) != 0) c.decline("it makes another type than that of its scale");
+  if (!is_known(c, 0, is_integer)) return;
+  const ElementType element = c.type(0).element;
+  const Steps steps = steps_of(c, element);
+  // Of i32 a zero point must be 0: runtimes differ on others.
+  if (!c.stopped() && element == ElementType::i32 && c.has_input(2)) {
+    const std::vector<std::int64_t> zeros = c.integers(2);
+    if (std::any_of(zeros.begin(), zeros.end(), [](std::int64_t zero) { return zero != 0; }))
+      c.decline("its zero point is not 0");
+  }
+  in_steps(c, "dequantize", steps);
+}
+
 /// A constant, as the shape of what it reads is one.
 void eye_like(NodeContext& c) {
   decline_symbolic(c);

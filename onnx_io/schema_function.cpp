@@ -2,6 +2,7 @@
 
 #include <onnx/defs/schema.h>
 
+#include <algorithm>
 #include <exception>
 #include <vector>
 
@@ -46,6 +47,12 @@ bool has_subgraphs(const onnx::OpSchema& schema) {
   return false;
 }
 
+/// Runtimes know quantised operators by the node that makes what these read, so that no rule may take it apart.
+bool quantizes(const onnx::FunctionProto& function) {
+  return std::any_of(function.node().begin(), function.node().end(),
+                     [](const onnx::NodeProto& node) { return node.op_type() == "QuantizeLinear"; });
+}
+
 std::vector<onnx::TypeProto> types_of(const NodeContext& context) {
   std::vector<onnx::TypeProto> types;
   for (const NodeContext::Input& input : context.inputs()) {
@@ -81,7 +88,7 @@ std::optional<onnx::FunctionProto> function_of_schema(const Document& document, 
     if (schema == nullptr || has_subgraphs(*schema)) return std::nullopt;
     const onnx::NodeProto complete = with_defaults(proto, *schema);
     std::optional<onnx::FunctionProto> function = body(*schema, complete, context);
-    if (!function) return std::nullopt;
+    if (!function || quantizes(*function)) return std::nullopt;
     give_attributes(*function, complete);
     int used = 0;
     for (int i = 0; i < proto.output_size() && i < function->output_size(); ++i)

@@ -44,9 +44,10 @@ constexpr std::array<Unary, 21> unary_functions = {{
     {"tan", [](double x) { return std::tan(x); }},
     {"tanh", [](double x) { return std::tanh(x); }},
 }};
-constexpr std::array<Binary, 2> binary_functions = {{
+constexpr std::array<Binary, 3> binary_functions = {{
     {"atan2", [](double y, double x) { return std::atan2(y, x); }},
     {"pow", [](double x, double y) { return std::pow(x, y); }},
+    {"remainder_by", [](double y, double x) { return std::fmod(x, y); }},
 }};
 
 }  // namespace

@@ -100,6 +100,30 @@ bool is_no_whole_number(Numbers x, const MachineTypes& types) {
   return is_real(types.from) && is_integer(types.to) && !has_whole(x[0].real, types.to);
 }
 
+/// What a real is in multiples of a scale: as runtimes have it, whose reals are f32 or, where they are, f64.
+double multiple(Numbers x, const MachineTypes& types) {
+  const double value = x[0].real / x[1].real;
+  return types.from == ElementType::f64 ? value : rounded(value, ElementType::f32);
+}
+
+/// To the nearest, halves to even, moved by the zero point, or the nearest one that the type has; of NaN the least one,
+/// as processors of the x86 kind make.
+MachineNumber quantized(Numbers x, const MachineTypes& types) {
+  const double values = std::ldexp(1.0, static_cast<int>(8 * size_of(types.integers)));
+  const double least = is_unsigned(types.integers) ? 0.0 : -values / 2, value = multiple(x, types);
+  const double moved = std::nearbyint(value) + static_cast<double>(x[2].word);
+  if (!(moved >= least)) return word(static_cast<std::int64_t>(least), types);
+  return word(static_cast<std::int64_t>(std::min(moved, least + values - 1)), types);
+}
+
+/// The distance from the zero point is rounded to f32 before it is scaled, as runtimes have it.
+MachineNumber dequantized(Numbers x, const MachineTypes& types) {
+  const double distance = static_cast<double>(word_of(bits(x[0].word) - bits(x[2].word)));
+  return {rounded(rounded(distance, ElementType::f32) * x[1].real, types.to), 0};
+}
+
+bool is_no_multiple(Numbers x, const MachineTypes& types) { return std::isnan(multiple(x, types)); }
+
 struct Row {
   std::string_view name;
   std::array<Domain, 3> parameters;
@@ -112,7 +136,7 @@ struct Row {
 constexpr Domain R = Domain::real, I = Domain::integer, B = Domain::boolean, A = Domain::any;
 
 /// This table is all that C++ knows of functions of integers, of truth values and of those that make them of reals.
-constexpr std::array<Row, 36> rows = {{
+constexpr std::array<Row, 38> rows = {{
     {"bitwise_and",
      {I, I, I},
      2,
@@ -137,6 +161,7 @@ constexpr std::array<Row, 36> rows = {{
      is_no_whole_number},
     {"choose", {B, A, A}, 3, A, [](Numbers x, const MachineTypes&) { return x[0].word != 0 ? x[1] : x[2]; }},
     {"choose_integer", {B, I, I}, 3, I, [](Numbers x, const MachineTypes&) { return x[0].word != 0 ? x[1] : x[2]; }},
+    {"dequantize", {I, R, I}, 3, R, dequantized},
     {"equal", {R, R, R}, 2, B, [](Numbers x, const MachineTypes&) { return truth(x[0].real == x[1].real); }},
     {"integer_abs",
      {I, I, I},
@@ -244,6 +269,7 @@ constexpr std::array<Row, 36> rows = {{
     {"logical_not", {B, B, B}, 1, B, [](Numbers x, const MachineTypes&) { return truth(x[0].word == 0); }},
     {"logical_or", {B, B, B}, 2, B, [](Numbers x, const MachineTypes&) { return truth((x[0].word | x[1].word) != 0); }},
     {"logical_xor", {B, B, B}, 2, B, [](Numbers x, const MachineTypes&) { return truth(x[0].word != x[1].word); }},
+    {"quantize", {R, R, I}, 3, I, quantized, is_no_multiple},
     {"shift_left",
      {I, I, I},
      2,

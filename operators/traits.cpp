@@ -53,7 +53,12 @@ bool is_moved(const Expression& e) {
 
 /// Whether a function is called that is none of reals.
 bool calls_machine_functions(const Expression& e) {
-  if (e.kind == Kind::call && (e.sort == Sort::integer_read || e.sort == Sort::truth_read || e.sort == Sort::any_read))
+  const auto is_none_of_reals = [](const Expression& value) {
+    return value.sort == Sort::integer_read || value.sort == Sort::truth_read || value.sort == Sort::any_read;
+  };
+  if (e.kind == Kind::call &&
+      (is_none_of_reals(e) ||
+       (e.sort == Sort::real && std::any_of(e.operands.begin(), e.operands.end(), is_none_of_reals))))
     return true;
   return (e.fallback != nullptr && calls_machine_functions(*e.fallback)) ||
          std::any_of(e.operands.begin(), e.operands.end(), calls_machine_functions);

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -75,6 +76,33 @@ void choice(const Row& row) {
     for (std::int64_t i = 0; i < row.count; ++i) y[i] = condition[i] != 0 ? a[i] : b[i];
   else
     for (std::int64_t i = 0; i < row.count; ++i) y[i] = condition[i * step] != 0 ? a[i * left] : b[i * right];
+}
+
+/// As the functions of the operators' layer (operators/machine_functions.cpp) have it, in f32.
+template <class T>
+void quantizing(const Row& row) {
+  const float *const x = operand<float>(row, 0), *const scale = operand<float>(row, 1);
+  const T* const zero = operand<T>(row, 2);
+  T* const y = result<T>(row);
+  const auto [step, scales, zeros] = row.strides;
+  constexpr auto least = static_cast<float>(std::numeric_limits<T>::min());
+  constexpr auto most = static_cast<float>(std::numeric_limits<T>::max());
+  for (std::int64_t i = 0; i < row.count; ++i) {
+    // Every value between the bounds is an f32; NaN becomes the lower one.
+    const float moved = std::nearbyint(x[i * step] / scale[i * scales]) + static_cast<float>(zero[i * zeros]);
+    const float above = moved >= least ? moved : least;
+    y[i] = static_cast<T>(above <= most ? above : most);
+  }
+}
+template <class T>
+void dequantizing(const Row& row) {
+  const T *const x = operand<T>(row, 0), *const zero = operand<T>(row, 2);
+  const float* const scale = operand<float>(row, 1);
+  auto* const y = result<float>(row);
+  const auto [step, scales, zeros] = row.strides;
+  for (std::int64_t i = 0; i < row.count; ++i)
+    y[i] = static_cast<float>(static_cast<std::int64_t>(x[i * step]) - static_cast<std::int64_t>(zero[i * zeros])) *
+           scale[i * scales];
 }
 
 // ------------------------------------------------------------------------------------------------------- functions
@@ -328,6 +356,16 @@ constexpr std::array<FunctionLoops, 21> loops_of_functions = {{
 
 Loop loop_of(const FunctionDefinition& function, std::span<const TensorType> operands, ElementType result) {
   if (function.name == "cast") return converting(operands[0].element, result);
+  if (function.name == "quantize" || function.name == "dequantize") {
+    Loop loop = nullptr;
+    const bool quantizes = function.name == "quantize";
+    if ((quantizes ? operands[0].element : result) != ElementType::f32) return nullptr;
+    with_integer(operands[2].element, [&]<class T>(T) {
+      if constexpr (sizeof(T) < 8)
+        loop = quantizes && sizeof(T) < 4 ? quantizing<T> : quantizes ? nullptr : dequantizing<T>;
+    });
+    return loop;
+  }
   for (const FunctionLoops& row : loops_of_functions)
     if (row.function == function.name) return row.loop(operands[row.operand].element);
   return nullptr;
@@ -349,7 +387,7 @@ std::optional<MachineCall> machine_call(const OperatorDefinition& definition, co
   if (definition.over_reals || definition.variadic() || definition.several_outputs() || body.stages.size() != 1)
     return std::nullopt;
   for (const InputSpec& input : definition.inputs)
-    if (to_text(input.axes) != axes) return std::nullopt;
+    if (!input.axes.empty() && to_text(input.axes) != axes) return std::nullopt;
   const LoweredStage& stage = body.stages[0];
   const LoweredNode& root = stage.nodes[stage.root];
   if (root.kind != LoweredNode::Kind::call || root.function->machine == nullptr || root.operands.size() > most_operands)
@@ -360,7 +398,7 @@ std::optional<MachineCall> machine_call(const OperatorDefinition& definition, co
     if (read.kind != LoweredNode::Kind::read || !read.operands.empty()) return std::nullopt;
     const LoweredAccess& access = stage.accesses[read.access];
     if (access.buffer >= body.inputs || access.may_leave() || !access.indirect.empty() ||
-        !(stage.forms[access.offset] == stage.forms[stage.write]))
+        !(definition.inputs[access.buffer].axes.empty() || stage.forms[access.offset] == stage.forms[stage.write]))
       return std::nullopt;
     call.operands.push_back(access.buffer);
   }
@@ -445,7 +483,8 @@ KernelOffer machine_elements(const KernelRequest& request, const OperatorRegistr
   std::vector<TensorType> types;
   for (const Operand& input : request.inputs) types.push_back(input.type);
   // A definition is asked for as a vector, so that what it reads where is seen.
-  for (TensorType& type : types) type.shape = {2};
+  for (std::size_t i = 0; i < types.size(); ++i)
+    types[i].shape = !definition->variadic() && definition->inputs[i].axes.empty() ? Shape{} : Shape{2};
   const auto instance = OperatorInstance::create(registry, request.op, request.attributes, types);
   if (!instance) return decline(instance.error().message);
   if (instance->output_types().size() != 1 || instance->output_types()[0].element != request.outputs[0].type.element)

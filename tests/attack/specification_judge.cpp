@@ -88,6 +88,7 @@ class Evaluator {
     if (is_wide(x) || is_wide(y)) return unknown;
     const auto of = [&](Number a, Number b) -> Number {
       if (arguments.size() == 1) return unary_functions().find(function.name)->second(a);
+      if (function.name == "remainder_by") return std::fmod(b, a);
       return function.name == "pow" ? std::pow(a, b) : std::atan2(a, b);
     };
     const Number result = of(x.value, y.value);

@@ -241,6 +241,7 @@ TEST(TraitCoverage, NothingFollowsOfIntegersAndTruthValues) {
     for (const InputSpec& input : definition.inputs) {
       types.push_back(type_of(input.domain));
       if (input.axes.empty()) types.back().shape.clear();
+      if (input.axes.size() == 1 && input.axes[0].kind == AxisSpec::Kind::size) types.back().shape = {3};
     }
     const auto complete = registry.complete(name, attributes);
     ASSERT_TRUE(complete.ok()) << complete.error().to_string();
