@@ -93,6 +93,11 @@ static std::string loop_of(const KernelRequest& request, const OperatorRegistry&
   if (definition == nullptr || !definition->elementwise) return "";
   const Expression& value = definition->equations[0].value;
   if (value.operands.size() != definition->inputs.size()) return request.op == "clip" ? "clip" : "";
+  // Its function has the divisor first.
+  if (value.kind == Kind::call && value.name == "remainder_by" && value.operands[0].kind == Kind::read &&
+      value.operands[1].kind == Kind::read && value.operands[0].name == definition->inputs[1].name &&
+      value.operands[1].name == definition->inputs[0].name)
+    return "remainder";
   for (std::size_t i = 0; i < value.operands.size(); ++i)
     if (value.operands[i].kind != Kind::read || value.operands[i].name != definition->inputs[i].name)
       return request.op == "clip" ? "clip" : "";

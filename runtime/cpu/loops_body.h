@@ -248,6 +248,9 @@ struct Greater {
 struct Less {
   static float apply(float a, float b) { return a < b || a != a ? a : b; }
 };
+struct Remainder {
+  static float apply(float a, float b) { return fmodf(a, b); }
+};
 struct Mul {
   static float apply(float a, float b) { return a * b; }
 };
@@ -334,6 +337,7 @@ constexpr BinaryEntry binary_entries[] = {
     {"div", both<Div>, second_scalar<Div>, first_scalar<Div>},
     {"pow", power_both, power_second_scalar, power_first_scalar},
     {"maximum", both<Maximum>, second_scalar<Maximum>, first_scalar<Maximum>},
+    {"remainder", both<Remainder>, second_scalar<Remainder>, first_scalar<Remainder>},
     {"max", both<Greater>, second_scalar<Greater>, first_scalar<Greater>},
     {"min", both<Less>, second_scalar<Less>, first_scalar<Less>},
 };

@@ -45,7 +45,7 @@ enum class Function : std::uint8_t {
 };
 
 /// Functions of two numbers.
-enum class Binary : std::uint8_t { add, sub, mul, div, pow, maximum };
+enum class Binary : std::uint8_t { add, sub, mul, div, pow, maximum, remainder };
 
 /// By name; nothing if there is none.
 [[nodiscard]] inline std::optional<Function> function_named(std::string_view name) {
@@ -58,7 +58,7 @@ enum class Binary : std::uint8_t { add, sub, mul, div, pow, maximum };
   return std::nullopt;
 }
 [[nodiscard]] inline std::optional<Binary> binary_named(std::string_view name) {
-  constexpr std::string_view names[] = {"add", "sub", "mul", "div", "pow", "maximum"};
+  constexpr std::string_view names[] = {"add", "sub", "mul", "div", "pow", "maximum", "remainder"};
   for (std::size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i)
     if (names[i] == name) return static_cast<Binary>(i);
   return std::nullopt;
@@ -143,6 +143,8 @@ TASO_BOTH float evaluate(Binary function, float x, float y) {
       return x > y ? x : y;
     case Binary::pow:
       return powf(x, y);
+    case Binary::remainder:  // of the sign of x
+      return fmodf(x, y);
   }
   return x;
 }

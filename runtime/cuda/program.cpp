@@ -477,7 +477,7 @@ const std::vector<Row>& table() {
       {{"add",   "sub",   "mul",     "div",   "pow",     "smul",      "neg",  "abs",        "sqrt",
         "exp",   "log",   "erf",     "tanh",  "sigmoid", "relu",      "gelu", "hard_swish", "hard_sigmoid",
         "clip",  "apply", "maximum", "sin",   "cos",     "tan",       "atan", "sinh",       "cosh",
-        "asinh", "floor", "ceil",    "round", "sign",    "gelu_tanh", "silu", "quick_gelu"},
+        "asinh", "floor", "ceil",    "round", "sign",    "gelu_tanh", "silu", "quick_gelu", "remainder"},
        elementwise},
       {{"transpose", reorder_op, "concat", "split", "slice", "broadcast", "reshape", "pad", "enlarge", "pad_channels",
         "regroup"},

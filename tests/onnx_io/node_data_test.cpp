@@ -235,8 +235,9 @@ TEST(NodeData, EveryStoredTest) {
       "Mish", "OneHot", "RMSNormalization", "ReduceLogSumExp", "RotaryEmbedding", "Selu",
       "SimplifiedLayerNormalization", "Softplus", "Softsign", "Swish", "Trilu", "Where",
       // On words (tests/acceptance/operator_tests.cpp).
-      "And", "ArgMax", "ArgMin", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Greater",
-      "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual", "Mod", "Not", "Or", "Xor"};
+      "And", "ArgMax", "ArgMin", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "DequantizeLinear",
+      "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual", "Mod", "Not", "Or", "QuantizeLinear",
+      "Xor"};
   for (const ImportedOperator& row : imported_operators(registry()))
     EXPECT_TRUE(evaluated.contains(row.op_type) || without_data.contains(row.op_type))
         << row.op_type << " was never evaluated: " << carried[row.op_type];

@@ -37,6 +37,7 @@ class RequestMaker {
             "div",
             "pow",
             "maximum",
+            "remainder",
             "smul",
             "neg",
             "abs",
@@ -266,11 +267,12 @@ class RequestMaker {
 
  private:
   static bool is_binary(const std::string& op) {
-    return op == "add" || op == "sub" || op == "mul" || op == "div" || op == "pow" || op == "maximum";
+    return op == "add" || op == "sub" || op == "mul" || op == "div" || op == "pow" || op == "maximum" ||
+           op == "remainder";
   }
   static bool is_pointwise(const std::string& op) {
     const auto names = operators();
-    return std::find(names.begin(), names.end(), op) - names.begin() < 31;
+    return std::find(names.begin(), names.end(), op) - names.begin() < 32;
   }
   [[nodiscard]] TensorType of(Shape shape) const { return {element_, std::move(shape)}; }
   std::int64_t extent() {
@@ -414,7 +416,7 @@ struct Example {
     for (const ElementType narrow : {ElementType::f16, ElementType::bf16})
       replace_floats(wide, narrow, ElementType::f32);
     const bool positive = request.op == "log" || request.op == "sqrt" || request.op == "pow" || request.op == "div" ||
-                          request.op == "batch_norm";
+                          request.op == "remainder" || request.op == "batch_norm";
     std::vector<AlignedBuffer> wide_inputs;
     for (std::size_t i = 0; i < request.inputs.size(); ++i) {
       const Operand& operand = request.inputs[i];
