@@ -10,13 +10,15 @@ namespace {
 
 using Kind = AttributeExpression::Kind;
 
-/// Whether a node makes reals of weights that are kept in integers of few bits (Node::weight_only). No rule is about
-/// it: runtimes know an operator on such weights by the node that it reads them of.
-bool is_unpacked(const Graph& graph, NodeId id) {
+/// Whether a node makes reals of weights that are kept in integers of few bits (Node::weight_only), or moves or
+/// converts these, up to `more` nodes further. No rule is about it: runtimes know an operator on such weights by the
+/// nodes that it reads them of.
+bool is_unpacked(const Graph& graph, NodeId id, int more = 3) {
   const Node& node = graph.node(id);
   return node.kind == NodeKind::op && !node.weight_only && !node.inputs.empty() &&
-         std::all_of(node.inputs.begin(), node.inputs.end(),
-                     [&](Value input) { return graph.node(input.node).weight_only; });
+         std::all_of(node.inputs.begin(), node.inputs.end(), [&](Value input) {
+           return graph.node(input.node).weight_only || (more > 0 && is_unpacked(graph, input.node, more - 1));
+         });
 }
 
 // Whether matching an expression with a value binds or compares all of it.
