@@ -50,7 +50,7 @@ TEST(CollectiveGraphs, RandomGraphsInRandomPlans) {
   StrategyTable strategies = every_strategy();
   std::size_t compared = 0, refused = 0;
   std::set<Collective::Kind> kinds;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
     const DrawnGraph drawn_graph = draw_small_graph(seed);
     const Graph& graph = drawn_graph.graph;
     const Doubles& inputs = drawn_graph.inputs;
