@@ -50,7 +50,7 @@ TEST(CollectiveGraphs, RandomGraphsInRandomPlans) {
   StrategyTable strategies = every_strategy();
   std::size_t compared = 0, refused = 0;
   std::set<Collective::Kind> kinds;
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < 2 * drawn_graphs; ++seed) {
     const DrawnGraph drawn_graph = draw_small_graph(seed);
     const Graph& graph = drawn_graph.graph;
     const Doubles& inputs = drawn_graph.inputs;
@@ -81,9 +81,12 @@ TEST(CollectiveGraphs, RandomGraphsInRandomPlans) {
       }
     }
   }
-  EXPECT_GT(compared, 1000U);
+  EXPECT_GT(compared, 15 * drawn_graphs);
   EXPECT_LE(refused, compared / 50);
-  EXPECT_EQ(kinds.size(), 5U) << "every kind of collective was met";
+  // Few are drawn for sanitizers.
+  if (drawn_graphs >= 200) {
+    EXPECT_EQ(kinds.size(), 5U) << "every kind of collective was met";
+  }
 }
 
 }  // namespace
