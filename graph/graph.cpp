@@ -34,10 +34,6 @@ bool same_label(const Node& a, const Node& b) {
          a.attributes == b.attributes && a.outputs == b.outputs && a.inputs.size() == b.inputs.size();
 }
 
-}  // namespace
-
-namespace {
-
 /// Whether a node makes reals of integers and a scale of reals: weights that are kept so are a few bits each, and
 /// runtimes know them by this form. Such a node is no weight.
 template <class TypeOf>

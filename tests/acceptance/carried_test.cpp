@@ -94,6 +94,37 @@ TEST_F(Carried, QuantizeAndDequantize) {
             1);
 }
 
+// Nor is one about dequantised weights that are transposed before they are read.
+TEST_F(Carried, TransposedDequantizedWeights) {
+  ModelBuilder builder(17, "transposed");
+  builder.add_input("x", {4, 16});
+  builder.add_initializer("scale", {}, std::vector<float>{0.05F});
+  builder.add_initializer("bias", {16}, std::vector<float>(16, 0.5F));
+  for (const std::string which : {"1", "2"}) {
+    builder.add_node("DequantizeLinear", {"q" + which, "scale"}, {"w" + which}, {}, "dq" + which);
+    builder.add_node("Gemm", {"x", "w" + which, "bias"}, {"p" + which}, {{"transB", 1}}, "product" + which);
+    builder.add_node("Relu", {"p" + which}, {"r" + which}, {}, "relu" + which);
+  }
+  builder.add_node("Add", {"r1", "r2"}, {"y"}, {}, "sum");
+  builder.add_output("y", {4, 16});
+  onnx::ModelProto model = message(builder.serialize());
+  for (const int which : {1, 2}) {
+    auto& weights = *model.mutable_graph()->add_initializer();
+    weights.set_name("q" + std::to_string(which));
+    weights.set_data_type(onnx::TensorProto::INT8);
+    for (int axis = 0; axis < 2; ++axis) weights.add_dims(16);
+    std::string bytes;
+    for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i * which * 11 % 255 - 127);
+    weights.set_raw_data(bytes);
+  }
+  const std::vector<std::string> kept = {"DequantizeLinear", "Gemm"};
+  const onnx::ModelProto after = optimize(model);
+  EXPECT_EQ(nodes(after, kept), nodes(model, kept));
+  EXPECT_EQ(counts(after)["Gemm"], 2);
+  EXPECT_EQ(counts(after)["Transpose"], 0);
+  EXPECT_EQ(counts(after)["Concat"], 0);
+}
+
 // A condition, and branches that read names of the main graph.
 void add_condition(onnx::ModelProto& model, const std::string& op_type, const std::vector<std::string>& captured) {
   auto& node = *model.mutable_graph()->add_node();
