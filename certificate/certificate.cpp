@@ -241,6 +241,7 @@ std::string to_json(const Certificate& certificate) {
   if (certificate.plan) json["plan"] = to_json(*certificate.plan);
   json["input_shapes"] = ordered_json::object();
   for (const auto& [name, shape] : certificate.input_shapes) json["input_shapes"][name] = shape;
+  if (!certificate.allowed_domains.empty()) json["allowed_domains"] = certificate.allowed_domains;
   json["symbols"] = nullptr;
   if (certificate.symbols) {
     json["symbols"] = ordered_json::object();
@@ -279,6 +280,10 @@ Expected<Certificate> parse_certificate(std::string_view text, const std::string
     for (const auto& [name, shape] : shapes.items())
       result.input_shapes[name] =
           reader.integers(shape, "input_shapes." + name, 0, std::numeric_limits<std::int64_t>::max());
+  if (const auto domains = json.find("allowed_domains"); domains != json.end())
+    for (const ordered_json& domain : reader.array(*domains, "allowed_domains"))
+      result.allowed_domains.push_back(
+          reader.text(domain, "allowed_domains[" + std::to_string(result.allowed_domains.size()) + "]"));
   if (const ordered_json& symbols = reader.member(json, "certificate", "symbols"); !symbols.is_null()) {
     result.symbols.emplace();
     if (!symbols.is_object()) reader.wrong("symbols", "null or an object");

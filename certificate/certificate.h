@@ -49,6 +49,9 @@ struct Certificate {
   /// own check (taso-verify --plan).
   std::optional<FileIdentity> plan;
   std::map<std::string, Shape> input_shapes;  ///< As given to the importer.
+  /// Domains whose operators the result may have though the original has none: what maps allowed
+  /// (operators/node_maps.h).
+  std::vector<std::string> allowed_domains;
   /// The ranges of the model's symbolic extents for which the steps hold. Integers that differ with the sizes are not
   /// said in the steps' matches (certificate/occurrence.h). Nothing: symbolic extents, if any, were left as they are.
   std::optional<SymbolRanges> symbols;

@@ -9,6 +9,7 @@
 #include "certificate/symbolic_model.h"
 #include "onnx_io/difference.h"
 #include "onnx_io/model.h"
+#include "operators/node_maps.h"
 #include "support/file.h"
 
 namespace taso {
@@ -134,10 +135,14 @@ Expected<SaveReport> repeat_at_all_sizes(const Certificate& certificate, const M
 }  // namespace
 
 Expected<Replay> replay(const Certificate& certificate, const std::string& original, const std::string& optimized,
-                        const OperatorRegistry& registry, const std::string& temporary) {
+                        const OperatorRegistry& operators, const std::string& temporary) {
   TASO_RETURN_IF_ERROR(check_identity(certificate.original, original));
   TASO_RETURN_IF_ERROR(check_identity(certificate.optimized, optimized));
   if (certificate.external_data) TASO_RETURN_IF_ERROR(check_identity(*certificate.external_data, optimized + ".data"));
+  OperatorRegistry registry = operators;
+  for (const std::string& domain : certificate.allowed_domains) {
+    TASO_ASSIGN(registry, allow_domain(domain, "allowed_domains", registry));
+  }
   TASO_ASSIGN(std::vector<Substitution> rules, parse_used_rules(certificate, registry));
   ImportOptions import;
   import.input_shapes = certificate.input_shapes;

@@ -29,6 +29,9 @@ namespace taso {
 
 class MapWriter;  // onnx_io/mapped.h
 
+/// The version of its operators at which a domain is imported that the model did not have.
+inline constexpr std::int64_t version_of_new_domains = 1;
+
 /// A tensor that a new ONNX node reads or writes, before it has a name.
 struct TensorRef {
   enum class Kind : std::uint8_t {

@@ -441,6 +441,11 @@ const std::vector<ExportRow> rows = {
      [](LoweringContext& c) {
        c.emit("Transpose", {c.in(0)}, c.out(), {{"perm", c.attributes().integers("perm")}});
      }},
+    {"variadic_sum",
+     [](LoweringContext& c) {
+       if (c.opset() < 8) return c.fail("Sum does not broadcast before opset 8");
+       binary(c, "Sum");
+     }},
 };
 
 }  // namespace

@@ -172,9 +172,15 @@ bool MapWriter::may_write(const NodeMapping& mapping, const LoweringContext& c, 
     case Lines::onnx:
       return mapping.domain.empty();
     case Lines::foreign:
-      return !mapping.domain.empty() && document_->has_node(mapping.domain, mapping.type);
+      return !mapping.domain.empty() &&
+             (document_->has_node(mapping.domain, mapping.type) || registry_->node_maps().allows(mapping.domain));
   }
   return false;
+}
+
+std::int64_t MapWriter::version_of(const std::string& domain) const {
+  const std::int64_t version = document_->version(domain);
+  return version == 0 && !domain.empty() ? version_of_new_domains : version;
 }
 
 bool MapWriter::write(LoweringContext& c, Lines lines) const {
@@ -197,8 +203,8 @@ bool MapWriter::write(LoweringContext& c, Lines lines) const {
     mapped.reserve(operands.size());
     for (const TensorRef& operand : operands)
       mapped.push_back({c.type_at_a_sample(operand.value), c.is_constant(operand.value), c.number(operand.value)});
-    const auto writing = write_node(*registry_, *mapping, document_->version(mapping->domain), node.attributes, mapped,
-                                    node.outputs.size());
+    const auto writing =
+        write_node(*registry_, *mapping, version_of(mapping->domain), node.attributes, mapped, node.outputs.size());
     if (!writing) continue;
     std::vector<TensorRef> outputs;
     for (std::uint32_t port = 0; port < node.outputs.size(); ++port) outputs.push_back(c.out(port));
@@ -215,7 +221,7 @@ bool MapWriter::write_function(LoweringContext& c, const std::string& function, 
   const std::vector<MappedOperand> types = {{c.type_at_a_sample({c.id(), 0}), false, std::nullopt}};
   for (const auto& mapping : registry_->node_maps().of_operator(function)) {
     if (!may_write(*mapping, c, lines)) continue;
-    const auto writing = write_node(*registry_, *mapping, document_->version(mapping->domain), {}, types, 1);
+    const auto writing = write_node(*registry_, *mapping, version_of(mapping->domain), {}, types, 1);
     if (!writing) continue;
     c.emit(new_node(*writing, c, {input}, {output}));
     return true;

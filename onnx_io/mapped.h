@@ -25,7 +25,7 @@ void import_mapped(NodeContext& context, const OperatorRegistry& registry);
 [[nodiscard]] bool maps_round_extents(const Document& document, const OperatorRegistry& registry);
 
 /// Writes applications by lines of the maps. A model must not gain an operator that its runtime may lack: a line of
-/// another domain than ONNX's own is used only if the document has a node of its type.
+/// another domain than ONNX's own is used only if the document has a node of its type, or the maps allow the domain.
 class MapWriter {
  public:
   MapWriter(const Document& document, const OperatorRegistry& registry) : document_(&document), registry_(&registry) {}
@@ -47,6 +47,8 @@ class MapWriter {
 
  private:
   [[nodiscard]] bool may_write(const NodeMapping& mapping, const LoweringContext& context, Lines lines) const;
+  /// Version of a domain as the written file imports it.
+  [[nodiscard]] std::int64_t version_of(const std::string& domain) const;
 
   const Document* document_;
   const OperatorRegistry* registry_;

@@ -208,7 +208,7 @@ class Writer {
       if (!is_default_domain(node.domain()) && !imports(node.domain())) {
         auto& set = *header_.add_opset_import();
         set.set_domain(node.domain());
-        set.set_version(1);
+        set.set_version(version_of_new_domains);
       }
       if (default_domain || !is_default_domain(node.domain())) continue;
       header_.add_opset_import()->set_version(13);

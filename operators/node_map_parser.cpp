@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 
 #include "operators/node_maps.h"
 #include "support/lexer.h"
@@ -30,10 +31,14 @@ class MapParser {
   MapParser(std::vector<Token> tokens, const OperatorRegistry& registry)
       : cursor_(std::move(tokens)), registry_(registry) {}
 
-  Expected<std::vector<NodeMapping>> file() {
-    std::vector<NodeMapping> result;
+  Expected<NodeMapFile> file() {
+    NodeMapFile result;
     while (!cursor_.at_end()) {
       mapping_ = {};
+      if (cursor_.accept("allow")) {
+        TASO_RETURN_IF_ERROR(allowed_domain(result));
+        continue;
+      }
       TASO_RETURN_IF_ERROR(node());
       const SourceLocation application = cursor_.peek().where;
       TASO_RETURN_IF_ERROR(this->application());
@@ -42,13 +47,46 @@ class MapParser {
         while (cursor_.accept(","));
       }
       TASO_RETURN_IF_ERROR(check_inputs(application));
-      result.push_back(std::move(mapping_));
+      result.mappings.push_back(std::move(mapping_));
     }
     return result;
   }
 
  private:
   [[nodiscard]] std::string subject() const { return type_name(mapping_.domain, mapping_.type); }
+
+  /// What follows "allow": a domain that a mapping has, of this file or one before it.
+  Status allowed_domain(NodeMapFile& file) {
+    const SourceLocation where = cursor_.peek().where;
+    std::string domain;
+    if (cursor_.peek().kind == TokenKind::string) {
+      domain = cursor_.next().text;
+    } else {
+      TASO_ASSIGN(domain, dotted_name("a domain after 'allow', such as com.microsoft"));
+    }
+    std::set<std::string> known;
+    const auto note = [&](const NodeMapping& mapping) {
+      if (!mapping.domain.empty()) known.insert(mapping.domain);
+    };
+    for (const NodeMapping& mapping : file.mappings) note(mapping);
+    for (const auto& mapping : registry_.node_maps().all()) note(*mapping);
+    if (!known.contains(domain))
+      return bad_input("no map before has operators of the domain '" + domain + "'; there are maps of " +
+                           name_list({known.begin(), known.end()}),
+                       where);
+    file.allowed_domains.push_back(std::move(domain));
+    return {};
+  }
+
+  /// NAME { "." NAME }
+  Expected<std::string> dotted_name(const std::string& what) {
+    TASO_ASSIGN(std::string name, cursor_.expect_identifier(what));
+    while (cursor_.accept(".")) {
+      TASO_ASSIGN(const std::string part, cursor_.expect_identifier("the rest of a domain after '.'"));
+      name += "." + part;
+    }
+    return name;
+  }
 
   // ---------------------------------------------------------------------------------------------- the node
 
@@ -81,11 +119,7 @@ class MapParser {
       TASO_RETURN_IF_ERROR(cursor_.expect(":", "and another one after the domain"));
       TASO_RETURN_IF_ERROR(cursor_.expect(":", "after the domain"));
     } else {
-      TASO_ASSIGN(std::string name, cursor_.expect_identifier("the type of a node, such as com.acme::Silu"));
-      while (cursor_.accept(".")) {
-        TASO_ASSIGN(const std::string part, cursor_.expect_identifier("the rest of a domain after '.'"));
-        name += "." + part;
-      }
+      TASO_ASSIGN(std::string name, dotted_name("the type of a node, such as com.acme::Silu"));
       const bool has_domain = cursor_.at(":");
       if (!has_domain && name.find('.') != std::string::npos)
         return cursor_.unexpected("'::' and the type of the node after the domain " + name);
@@ -493,8 +527,8 @@ std::string type_name(std::string_view domain, std::string_view type) {
   return (domain.empty() ? "" : std::string(domain) + "::") + std::string(type);
 }
 
-Expected<std::vector<NodeMapping>> parse_node_maps(std::string_view text, const std::string& file,
-                                                   const OperatorRegistry& registry) {
+Expected<NodeMapFile> parse_node_maps(std::string_view text, const std::string& file,
+                                      const OperatorRegistry& registry) {
   TASO_ASSIGN(std::vector<Token> tokens, tokenize(text, file));
   return MapParser(std::move(tokens), registry).file();
 }

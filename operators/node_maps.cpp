@@ -392,17 +392,23 @@ bool is_plain(const OperatorRegistry& registry, const NodeMapping& mapping, std:
 
 }  // namespace
 
-void NodeMaps::put_first(std::vector<NodeMapping> mappings) {
+void NodeMaps::put_first(NodeMapFile file) {
   Mappings all;
-  for (NodeMapping& mapping : mappings) all.push_back(std::make_shared<const NodeMapping>(std::move(mapping)));
+  for (NodeMapping& mapping : file.mappings) all.push_back(std::make_shared<const NodeMapping>(std::move(mapping)));
   all.insert(all.end(), all_.begin(), all_.end());
   all_ = std::move(all);
+  allowed_domains_.insert(file.allowed_domains.begin(), file.allowed_domains.end());
   by_type_.clear();
   by_operator_.clear();
   for (const auto& mapping : all_) {
     by_type_[type_name(mapping->domain, mapping->type)].push_back(mapping);
     by_operator_[mapping->op].push_back(mapping);
   }
+}
+
+Expected<OperatorRegistry> allow_domain(const std::string& domain, const std::string& file,
+                                        const OperatorRegistry& registry) {
+  return OperatorRegistry::parse_maps("allow \"" + domain + "\"", file, registry);
 }
 
 const NodeMaps::Mappings& NodeMaps::of_type(std::string_view domain, std::string_view type) const {

@@ -75,15 +75,22 @@ struct NodeMapping {
 /// "com.acme::Silu"; the type alone in ONNX's own domain.
 [[nodiscard]] std::string type_name(std::string_view domain, std::string_view type);
 
+/// A text of maps.
+struct NodeMapFile {
+  std::vector<NodeMapping> mappings;
+  /// Domains all of whose mapped operators the runtime of every model is known to have.
+  std::vector<std::string> allowed_domains;
+};
+
 /// Parses a text of mappings and checks them; the first error names file, line and column.
-[[nodiscard]] Expected<std::vector<NodeMapping>> parse_node_maps(std::string_view text, const std::string& file,
-                                                                 const OperatorRegistry& registry);
+[[nodiscard]] Expected<NodeMapFile> parse_node_maps(std::string_view text, const std::string& file,
+                                                    const OperatorRegistry& registry);
 
 /// The mappings of a run in the order in which they are tried: folders added last first, each in file order.
 class NodeMaps {
  public:
   /// Puts mappings before those that are there.
-  void put_first(std::vector<NodeMapping> mappings);
+  void put_first(NodeMapFile file);
 
   using Mappings = std::vector<std::shared_ptr<const NodeMapping>>;
   [[nodiscard]] const Mappings& all() const { return all_; }
@@ -91,11 +98,19 @@ class NodeMaps {
   [[nodiscard]] const Mappings& of_type(std::string_view domain, std::string_view type) const;
   /// Those whose operator this is.
   [[nodiscard]] const Mappings& of_operator(std::string_view op) const;
+  /// Whether models may gain operators of a domain: else only a model that has a node of a type may have more of them.
+  [[nodiscard]] bool allows(std::string_view domain) const { return allowed_domains_.contains(domain); }
+  [[nodiscard]] const std::set<std::string, std::less<>>& allowed_domains() const { return allowed_domains_; }
 
  private:
   Mappings all_;
   std::map<std::string, Mappings, std::less<>> by_type_, by_operator_;
+  std::set<std::string, std::less<>> allowed_domains_;
 };
+
+/// `registry` with maps that allow a domain. An error as of a file of that name with this one line.
+[[nodiscard]] Expected<OperatorRegistry> allow_domain(const std::string& domain, const std::string& file,
+                                                      const OperatorRegistry& registry);
 
 /// A tensor that a node reads.
 struct MappedOperand {

@@ -223,17 +223,17 @@ Expected<OperatorRegistry> OperatorRegistry::load_maps(const std::string& folder
   registry.node_maps_ = maps;
   // The first file is tried first.
   for (auto entry = texts.rbegin(); entry != texts.rend(); ++entry) {
-    TASO_ASSIGN(std::vector<NodeMapping> mappings, parse_node_maps(entry->first, entry->second, registry));
-    maps->put_first(std::move(mappings));
+    TASO_ASSIGN(NodeMapFile mapped, parse_node_maps(entry->first, entry->second, registry));
+    maps->put_first(std::move(mapped));
   }
   return registry;
 }
 
 Expected<OperatorRegistry> OperatorRegistry::parse_maps(std::string_view text, const std::string& file,
                                                         const OperatorRegistry& base) {
-  TASO_ASSIGN(std::vector<NodeMapping> mappings, parse_node_maps(text, file, base));
+  TASO_ASSIGN(NodeMapFile mapped, parse_node_maps(text, file, base));
   auto maps = std::make_shared<NodeMaps>(base.node_maps());
-  maps->put_first(std::move(mappings));
+  maps->put_first(std::move(mapped));
   OperatorRegistry registry = base;
   registry.node_maps_ = std::move(maps);
   return registry;

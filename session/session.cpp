@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "operators/node_maps.h"
 #include "optimizer/baseline.h"
 #include "optimizer/changed_regions.h"
 #include "optimizer/check.h"
@@ -449,6 +450,8 @@ Status Session::State::write_certificate(const SessionResult& result, bool exter
     TASO_ASSIGN(certificate.plan, identify_file(options.outputs.plan));
   }
   certificate.input_shapes = options.input_shapes;
+  const auto& domains = registry.node_maps().allowed_domains();
+  certificate.allowed_domains.assign(domains.begin(), domains.end());
   if (sized.symbolic()) certificate.symbols = sized.symbolic()->ranges();
   certificate.bodies = result.bodies;
   certificate.steps = sized.symbolic() ? result.at_all_sizes.steps : steps_of(result.optimized.applications);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <system_error>
 
 #include "support/reversed.h"
 
@@ -80,6 +81,19 @@ Expected<std::vector<std::string>> simplify_rule_files(const CommonOptions& opti
   }
   TASO_ASSIGN(std::vector<std::string> added, added_files(options, "simplify_rules", ".rules"));
   std::move(added.begin(), added.end(), std::back_inserter(files));
+  return files;
+}
+
+std::vector<std::string> target_rule_files(const CommonOptions& options, const std::vector<std::string>& domains) {
+  std::vector<std::string> folders = {options.specs}, names = {"default"}, files;
+  folders.insert(folders.end(), options.added_specs.begin(), options.added_specs.end());
+  names.insert(names.end(), domains.begin(), domains.end());
+  for (const std::string& folder : folders)
+    for (const std::string& name : names) {
+      const std::string file = folder + "/target_rules/" + name + ".rules";
+      std::error_code error;
+      if (std::filesystem::is_regular_file(file, error)) files.push_back(file);
+    }
   return files;
 }
 

@@ -25,6 +25,11 @@ namespace taso::tools {
 /// Rules that are used whatever rules are named: simplify_rules/*.rules of all folders that have some, in order.
 [[nodiscard]] Expected<std::vector<std::string>> simplify_rule_files(const CommonOptions& options);
 
+/// Rules for the runtimes of others, that write an operator in another form: target_rules/default.rules of all folders,
+/// in order, and the DOMAIN.rules of each of these domains, whose operators the runtime is known to have.
+[[nodiscard]] std::vector<std::string> target_rule_files(const CommonOptions& options,
+                                                         const std::vector<std::string>& domains);
+
 /// Rules that take apart, for plans for several devices: plan_rules/*.rules of all folders, in order.
 [[nodiscard]] Expected<std::vector<std::string>> plan_rule_files(const CommonOptions& options);
 

@@ -15,6 +15,7 @@
 #include "graph/unmet.h"
 #include "onnx_io/external_files.h"
 #include "onnx_io/model.h"
+#include "operators/node_maps.h"
 #include "operators/registry.h"
 #include "optimizer/cost_database.h"
 #include "optimizer/cost_model.h"
@@ -61,7 +62,8 @@ struct Options {
   std::optional<std::int64_t> devices;  // For how many the result is planned.
   std::string topology, mesh, memory_per_device, partition = "exact", plan_search = "joint", plan_cost = "roofline",
                                                  transport = "any", take_plan;
-  std::vector<std::string> emit;  // Forms of the plan.
+  std::vector<std::string> emit;             // Forms of the plan.
+  std::vector<std::string> allowed_domains;  // Whose operators the worker's runtime is known to have.
   std::size_t timed_plans = PlanRequest().timed_plans;
   std::optional<std::size_t> streams;
   double time_limit = 0, memory_limit_mb = 512;
@@ -178,6 +180,10 @@ void declare(CLI::App& app, Options& options) {
                             "Target: cpu, or a runtime that a worker drives (docs/adding-a-target.md): ort, "
                             "ort:PROVIDER, openvino, worker:PROGRAM");
   tools::add_worker_options(app, options.worker);
+  app.add_option("--allow-domain", options.allowed_domains,
+                 "The runtime of --device has operators of this domain (com.microsoft): the result may have some, too; "
+                 "repeatable")
+      ->type_name("DOMAIN");
   app.add_option("--threads", options.session.threads, "Threads that the kernels will run with")
       ->check(tools::whole_number(1, 1024))
       ->capture_default_str();
@@ -520,6 +526,10 @@ Status find_rule_files(Options& options) {
   TASO_ASSIGN(options.session.rules.simplify_files, tools::simplify_rule_files(options.common));
   if (!files.empty()) return {};
   TASO_ASSIGN(files, tools::rule_files(options.common));
+  if (options.session.worker) {
+    const std::vector<std::string> spellings = tools::target_rule_files(options.common, options.allowed_domains);
+    files.insert(files.end(), spellings.begin(), spellings.end());
+  }
   if (plans_for_devices(options) && options.plan_search == "joint") {
     TASO_ASSIGN(options.session.rules.plan_files, tools::plan_rule_files(options.common));
   }
@@ -541,6 +551,22 @@ Status find_worker(Options& options) {
   if (plans_for_devices(options) && options.plan_cost == "time")
     return refuse("--plan-cost time", "plans count this program's own kernels: not");
   options.device.device = "cpu";
+  return {};
+}
+
+/// Lets results have operators of the domains of --allow-domain.
+Status allow_domains(const Options& options, OperatorRegistry& registry) {
+  for (const std::string& domain : options.allowed_domains) {
+    if (!options.session.worker)
+      return Error{ErrorCode::usage,
+                   fmt::format("--allow-domain {}: of no use with --device {}; give it with a runtime that has such "
+                               "operators, --device ort",
+                               domain, options.device.device),
+                   {}};
+    Expected<OperatorRegistry> allowing = allow_domain(domain, "--allow-domain", registry);
+    if (!allowing) return Error{ErrorCode::usage, "--allow-domain: " + allowing.error().message, {}};
+    registry = *std::move(allowing);
+  }
   return {};
 }
 
@@ -706,8 +732,9 @@ Expected<int> run(Options& options) {
   TASO_ASSIGN(options.session.outputs.certificate, claim_sidecars(options));
   tools::end_on_interrupt(program_name);
 
-  TASO_ASSIGN(const OperatorRegistry registry, tools::load_proved_operators(options.common, program_name));
+  TASO_ASSIGN(OperatorRegistry registry, tools::load_proved_operators(options.common, program_name));
   TASO_RETURN_IF_ERROR(find_worker(options));
+  TASO_RETURN_IF_ERROR(allow_domains(options, registry));
   TASO_ASSIGN(const tools::Device device, tools::open_device(options.device, registry, false));
   TASO_RETURN_IF_ERROR(complete(options, device));
   TASO_ASSIGN(options.session.devices, plan_request(options));

@@ -19,6 +19,7 @@ Certificate example() {
   certificate.external_data = FileIdentity{"out.onnx.data", 5, {0, 0}};
   certificate.plan = FileIdentity{"out.plan.json", 15, {5, 6}};
   certificate.input_shapes = {{"x", {1, 3}}, {"s", {}}};
+  certificate.allowed_domains = {"com.microsoft"};
   certificate.rules = {"rule twice:\n  relu(relu(x)) => relu(x)\n"};
   CertificateStep step;
   step.rule = "twice";
@@ -48,6 +49,7 @@ TEST(Certificate, IsReadAsItWasWritten) {
   EXPECT_EQ(read->optimized.hash, written.optimized.hash);
   EXPECT_EQ(read->plan, written.plan);
   EXPECT_EQ(read->input_shapes, written.input_shapes);
+  EXPECT_EQ(read->allowed_domains, written.allowed_domains);
   ASSERT_EQ(read->steps.size(), 2U);
   const Match &a = read->steps[1].match, &b = written.steps[1].match;
   EXPECT_EQ(a.variables, b.variables);
@@ -128,6 +130,7 @@ TEST(Certificate, WhatIsWrongIsSaidInOneLine) {
        "original.hash: expected 32 hexadecimal digits"},
       {"\"out.plan.json\"", "null", "plan.file: expected a text"},
       {"\"x\": [", "\"x\": [\"n\",", "input_shapes.x: expected an integer from 0 to"},
+      {"\"com.microsoft\"", "7", "allowed_domains[0]: expected a text"},
       {"\"rule twice:", "3, \"rule twice:", "rules[0]: expected a text"},
       {"\"rule\":\"twice\"", "\"rule\":null", "steps[0].rule: expected a text"},
       {"\"variables\":[[3,0],", "\"variables\":[[3],", "steps[0].variables: expected pairs of a node and an output"},

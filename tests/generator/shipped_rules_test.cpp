@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "graph/pattern.h"
@@ -68,6 +69,28 @@ TEST(ShippedRules, ThatRecognizeAndFuseCarryProofs) {
           << rule.name;
     }
   }
+}
+
+// Those that spell an operator as a runtime has it end in one operator, but for numbers that move.
+TEST(ShippedRules, ThatSpellForRuntimesCarryProofs) {
+  const auto registry = OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators");
+  ASSERT_TRUE(registry.ok()) << registry.error().to_string();
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(TASO_SOURCE_DIR "/specs/target_rules")) {
+    if (entry.path().extension() != ".rules") continue;
+    ++files;
+    const auto rules = load_rules(entry.path().string(), *registry);
+    ASSERT_TRUE(rules.ok()) << rules.error().to_string();
+    EXPECT_FALSE(rules->empty());
+    for (const Substitution& rule : *rules) {
+      EXPECT_TRUE(carries_proof(rule, *registry)) << rule.name;
+      EXPECT_EQ(std::count_if(rule.target.nodes.begin(), rule.target.nodes.end(),
+                              [](const PatternNode& node) { return node.op != "fill" && node.op != "div"; }),
+                1)
+          << rule.name;
+    }
+  }
+  EXPECT_EQ(files, 2U);
 }
 
 }  // namespace

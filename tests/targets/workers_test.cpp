@@ -38,7 +38,31 @@ class Workers : public ::testing::Test {
     if (!folder_.empty()) fs::remove_all(folder_);
   }
 
-  /// An empty folder with a model and rules.
+  /// Two heads of attention on products of the input, spelled out.
+  static void save_attention(const std::string& file) {
+    ModelBuilder model(17, "attention");
+    model.add_input("x", {1, 5, 8});
+    const std::vector<std::int64_t> heads = {1, 5, 2, 4}, rows = {1, 5, 8}, four = {4}, three = {3};
+    model.add_initializer("heads", four, std::span<const std::int64_t>(heads));
+    model.add_initializer("rows", three, std::span<const std::int64_t>(rows));
+    for (const std::string name : {"q", "k", "v"}) {
+      const std::vector<std::int64_t> perm =
+          name == "k" ? std::vector<std::int64_t>{0, 2, 3, 1} : std::vector<std::int64_t>{0, 2, 1, 3};
+      model.add_initializer("w" + name, {8, 8}, std::vector<float>(64, static_cast<float>(name[0]) / 1024));
+      model.add_node("MatMul", {"x", "w" + name}, {name});
+      model.add_node("Reshape", {name, "heads"}, {name + "_heads"});
+      model.add_node("Transpose", {name + "_heads"}, {name + "_turned"}, {{"perm", perm}});
+    }
+    model.add_node("MatMul", {"q_turned", "k_turned"}, {"scores"});
+    model.add_node("Softmax", {"scores"}, {"weights"}, {{"axis", -1}});
+    model.add_node("MatMul", {"weights", "v_turned"}, {"mixed"});
+    model.add_node("Transpose", {"mixed"}, {"turned"}, {{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}});
+    model.add_node("Reshape", {"turned", "rows"}, {"y"});
+    model.add_output("y", {1, 5, 8});
+    EXPECT_TRUE(model.save(file));
+  }
+
+  /// An empty folder with models and rules.
   fs::path prepare() {
     const fs::path place = folder_ / std::to_string(count_++);
     fs::create_directories(place);
@@ -50,6 +74,13 @@ class Workers : public ::testing::Test {
     model.add_node("MatMul", {"b", "w"}, {"y"});
     model.add_output("y", {2, 32});
     EXPECT_TRUE(model.save((place / "m.onnx").string()));
+    ModelBuilder sum(17, "sum");
+    sum.add_input("x", {2, 32});
+    sum.add_node("Relu", {"x"}, {"a"});
+    sum.add_node("Add", {"x", "a"}, {"y"});
+    sum.add_output("y", {2, 32});
+    EXPECT_TRUE(sum.save((place / "sum.onnx").string()));
+    save_attention((place / "attention.onnx").string());
     EXPECT_TRUE(write_file_atomically((place / "r.rules").string(), "rule relu_twice: relu(relu(x)) => relu(x)\n"));
     EXPECT_TRUE(write_file_atomically((place / "none.rules").string(), "rule none: tanh(tanh(x)) => tanh(tanh(x))\n"));
     return place;
