@@ -47,7 +47,7 @@ enum class Function : std::uint8_t {
 /// Functions of two numbers.
 enum class Binary : std::uint8_t { add, sub, mul, div, pow, maximum, remainder };
 
-/// By name; nothing if there is none.
+/// By the name of a function, or of the operator that applies it; nothing if there is none.
 [[nodiscard]] inline std::optional<Function> function_named(std::string_view name) {
   constexpr std::string_view names[] = {
       "identity", "abs",  "asinh",     "atan",         "ceil",       "clip", "cos",    "cosh",       "erf",  "exp",
@@ -61,7 +61,7 @@ enum class Binary : std::uint8_t { add, sub, mul, div, pow, maximum, remainder }
   constexpr std::string_view names[] = {"add", "sub", "mul", "div", "pow", "maximum", "remainder"};
   for (std::size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i)
     if (names[i] == name) return static_cast<Binary>(i);
-  return std::nullopt;
+  return name == "variadic_sum" ? std::optional(Binary::add) : std::nullopt;
 }
 
 /// f(x); p and q are clip's bounds.

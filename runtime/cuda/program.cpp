@@ -474,10 +474,11 @@ struct Row {
 
 const std::vector<Row>& table() {
   static const std::vector<Row> rows = {
-      {{"add",   "sub",   "mul",     "div",   "pow",     "smul",      "neg",  "abs",        "sqrt",
-        "exp",   "log",   "erf",     "tanh",  "sigmoid", "relu",      "gelu", "hard_swish", "hard_sigmoid",
-        "clip",  "apply", "maximum", "sin",   "cos",     "tan",       "atan", "sinh",       "cosh",
-        "asinh", "floor", "ceil",    "round", "sign",    "gelu_tanh", "silu", "quick_gelu", "remainder"},
+      {{"add",        "sub",          "mul",        "div",       "pow",         "smul",    "neg",   "abs",
+        "sqrt",       "exp",          "log",        "erf",       "tanh",        "sigmoid", "relu",  "gelu",
+        "hard_swish", "hard_sigmoid", "clip",       "apply",     "maximum",     "sin",     "cos",   "tan",
+        "atan",       "sinh",         "cosh",       "asinh",     "floor",       "ceil",    "round", "sign",
+        "gelu_tanh",  "silu",         "quick_gelu", "remainder", "variadic_sum"},
        elementwise},
       {{"transpose", reorder_op, "concat", "split", "slice", "broadcast", "reshape", "pad", "enlarge", "pad_channels",
         "regroup"},

@@ -38,6 +38,7 @@ class RequestMaker {
             "pow",
             "maximum",
             "remainder",
+            "variadic_sum",
             "smul",
             "neg",
             "abs",
@@ -268,11 +269,11 @@ class RequestMaker {
  private:
   static bool is_binary(const std::string& op) {
     return op == "add" || op == "sub" || op == "mul" || op == "div" || op == "pow" || op == "maximum" ||
-           op == "remainder";
+           op == "remainder" || op == "variadic_sum";
   }
   static bool is_pointwise(const std::string& op) {
     const auto names = operators();
-    return std::find(names.begin(), names.end(), op) - names.begin() < 32;
+    return std::find(names.begin(), names.end(), op) - names.begin() < 33;
   }
   [[nodiscard]] TensorType of(Shape shape) const { return {element_, std::move(shape)}; }
   std::int64_t extent() {
