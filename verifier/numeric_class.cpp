@@ -177,13 +177,21 @@ bool equal_at(const TypedInstance& typed, NumericClass level) {
   return true;
 }
 
+/// Whether a real attribute is a number with which trees compute nothing: products by it look like none.
+bool hides_products(const Instance& instance) {
+  return std::any_of(instance.attributes.begin(), instance.attributes.end(), [](const auto& attribute) {
+    const double* real = attribute ? std::get_if<double>(&*attribute) : nullptr;
+    return real != nullptr && (*real == 0 || *real == 1 || *real == -1);
+  });
+}
+
 }  // namespace
 
 NumericClass derive_numeric_class(const std::vector<TypedInstance>& instances) {
   // The largest affordable instances: small ones hide sums of one term. Where none is, nothing is known.
   std::vector<const TypedInstance*> chosen;
   for (auto it = instances.rbegin(); it != instances.rend() && chosen.size() < max_instances_compared; ++it)
-    if (it->source.work() + it->target.work() <= max_tree_work) chosen.push_back(&*it);
+    if (it->source.work() + it->target.work() <= max_tree_work && !hides_products(it->instance)) chosen.push_back(&*it);
   if (chosen.empty()) return NumericClass::distribution;
   for (const NumericClass level : {NumericClass::exact, NumericClass::reassociation, NumericClass::accumulation}) {
     if (std::all_of(chosen.begin(), chosen.end(),
