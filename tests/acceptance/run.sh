@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # run.sh small|full|all PYTHON PROGRAMS WORK [compare.py option...]: builds example models and gives them to compare.py. small: every
 # example, small; full: those that launches.txt lists, and of the models of TASO_MODELS_DIR (*.onnx, and *.skel.onnx with a
-# materialize.py beside them) those that it lists, of at most 300 MB; all: every example and model. Exits 77 without PYTHON.
+# materialize.py beside them) those that it lists and that are no examples, of at most 300 MB; all: every example and model. Exits 77 without PYTHON.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 size=$1 python=$2 programs=$3 work=$4
@@ -32,6 +32,8 @@ if [ "$size" != small ] && [ -n "${TASO_MODELS_DIR:-}" ]; then
   while IFS= read -r file; do
     name=$(basename "$file" .onnx)
     listed "${name%.skel}" || continue
+    # An example of that name is the same network.
+    if [ "$size" = full ] && [ -e "$work/models/${name%.skel}.onnx" ]; then continue; fi
     if [ -f "$TASO_MODELS_DIR/materialize.py" ]; then
       # Skeletons are filled with seeded weights once.
       out=$work/more/${name%.skel}.onnx
