@@ -845,7 +845,11 @@ class Exporter {
 
 Expected<ExportedGraph> export_graph(const Document& document, const ImportedModel& imported, const Graph& graph,
                                      const OperatorRegistry& registry, const ExportMode& mode) {
-  return Exporter(document, imported, graph, registry, mode).run();
+  // Graphs that are to be read as they are stay so.
+  if (!mode.verbatim || mode.in_order_of_ids || mode.annotations != nullptr)
+    return Exporter(document, imported, graph, registry, mode).run();
+  const Graph joined = with_joined_moves(graph, mode.moves == nullptr ? moves_to_join(document, graph) : *mode.moves);
+  return Exporter(document, imported, joined, registry, mode).run();
 }
 
 bool can_export(const Document& document, const ImportedModel& imported, const Graph& graph,

@@ -282,6 +282,12 @@ class Importer {
       }
       return {};
     }
+    if (const std::optional<std::size_t> input = unchanged_input(context)) {
+      NodeContext renamed(document_, index, catalog_, result_.graph, read_inputs(node), options_.pieces);
+      renamed.output(0, renamed.value(*input));
+      record_expansion(index, renamed, true);
+      return {};
+    }
     // Fresh contexts: folding may have asked for attributes.
     std::optional<Refusal> refusal = refusal_of_unmapped(node.op_type());
     if (!mappings.empty()) {
@@ -321,13 +327,15 @@ class Importer {
   }
 
   /// The inputs of a node, floats that follow from constants alone computed where it compares them, chooses from them
-  /// or fills them: so masks are made.
+  /// or fills them, and the many places that it fills: so masks are made.
   Expected<std::vector<NodeContext::Input>> inputs_to_fold(const onnx::NodeProto& node) {
     constexpr std::int64_t largest = std::int64_t{1} << 20;
     std::vector<NodeContext::Input> inputs = read_inputs(node);
+    const bool has_places = node.op_type() == "ScatterND";
     const auto is_weight = [&](const NodeContext::Input& input) {
       return input.value && result_.graph.node(input.value->node).weight_only && input.type.known &&
-             input.type.element == ElementType::f32 && input.type.elements() <= largest;
+             (input.type.element == ElementType::f32 || (has_places && is_integer(input.type.element))) &&
+             input.type.elements() <= largest;
     };
     if (!makes_masks(node.op_type()) || flow_.sizes() != NodeContext::Sizes::all ||
         !std::ranges::all_of(inputs, [&](const auto& input) { return input.constant != nullptr || is_weight(input); }))
@@ -349,6 +357,35 @@ class Importer {
     if (op == "Cast") return type.element != ElementType::other && carried.types[0]->element == type.element;
     return keeps_order.contains(op) && flow_.sizes() == NodeContext::Sizes::all && type.known &&
            *carried.types[0] == type;
+  }
+
+  /// The input that an operator on truth values or integers is another name of, as the other one is a number that
+  /// changes nothing, of an axis less, or of extents of 1, so that this holds at all sizes. (Of reals a rule says so.)
+  static std::optional<std::size_t> unchanged_input(const NodeContext& context) {
+    struct Neutral {
+      std::int64_t number;
+      bool on_either_side;
+    };
+    static const std::map<std::string_view, Neutral> numbers = {
+        {"Add", {0, true}}, {"Sub", {0, false}}, {"Mul", {1, true}}, {"Div", {1, false}}};
+    static const std::map<std::string_view, Neutral> truth_values = {
+        {"And", {1, true}}, {"Or", {0, true}}, {"Xor", {0, true}}};
+    if (context.input_count() != 2 || context.output_count() != 1) return std::nullopt;
+    for (const std::size_t i : {0, 1}) {
+      const NodeContext::Input &input = context.inputs()[i], &other = context.inputs()[1 - i];
+      if (!input.present || input.constant || !input.type.known || !other.constant || other.from_symbols) continue;
+      const TensorType& type = other.constant->type();
+      if (type.element != input.type.element || type.elements() != 1 || type.shape.size() > input.type.shape.size())
+        continue;
+      const bool is_truth_value = type.element == ElementType::boolean;
+      if (!is_truth_value && !is_integer(type.element)) continue;
+      const auto& known = is_truth_value ? truth_values : numbers;
+      const auto neutral = known.find(context.proto().op_type());
+      if (neutral != known.end() && (i == 0 || neutral->second.on_either_side) &&
+          other.constant->to_integers().at(0) == neutral->second.number)
+        return i;
+    }
+    return std::nullopt;
   }
 
   /// What is in the way of an operator that is neither in the table nor mapped.
@@ -618,7 +655,8 @@ class Importer {
       result_.constants[static_cast<std::size_t>(tensor)] = ConstantTensor{std::move(constant), original};
   }
 
-  void record_expansion(int index, NodeContext& context) {
+  /// `at_all_sizes`: if it is another name, this does not depend on extents.
+  void record_expansion(int index, NodeContext& context, bool at_all_sizes = false) {
     const auto& node = document_.node(index);
     NodeImport& record = result_.nodes[static_cast<std::size_t>(index)];
     record.inputs.resize(static_cast<std::size_t>(node.input_size()));
@@ -652,7 +690,8 @@ class Importer {
     record.kind = alias ? NodeImport::Kind::alias : NodeImport::Kind::expansion;
     if (flow_.sizes() != NodeContext::Sizes::all) {
       static const std::set<std::string> windows = {"AveragePool", "Conv", "LpPool", "MaxPool"};
-      if (alias && !only_renames(node.op_type())) result_.decisions.renamed.push_back(result_.graph.id_bound());
+      if (alias && !at_all_sizes && !only_renames(node.op_type()))
+        result_.decisions.renamed.push_back(result_.graph.id_bound());
       const bool rounds =
           node.op_type() == "Resize" || node.op_type() == "Upsample" ||
           std::any_of(node.attribute().begin(), node.attribute().end(), [](const auto& attribute) {

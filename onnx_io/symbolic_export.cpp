@@ -609,7 +609,9 @@ ImportedModel import_at_all_sizes(std::span<const ImportedModel* const> samples,
 Expected<ExportedGraph> export_at_all_sizes(const Document& document, const SymbolicExport& all,
                                             std::span<const SizedExport> samples, const OperatorRegistry& registry,
                                             bool verbatim, bool fold) {
+  const JoinedMoves moves = moves_to_join(document, *all.graph);
   ExportMode mode{.verbatim = verbatim, .fold = false, .varying = varying_weights(all), .symbolic = &all.integers};
+  mode.moves = &moves;
   Expected<ExportedGraph> written = export_graph(document, *all.imported, *all.graph, registry, mode);
   if (!written) return Error{ErrorCode::not_proved, written.error().message, {.file = document.path()}};
   ExportedGraph& exported = *written;
