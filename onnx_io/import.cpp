@@ -361,7 +361,7 @@ class Importer {
 
   /// The input that an operator on truth values or integers is another name of, as the other one is a number that
   /// changes nothing, of an axis less, or of extents of 1, so that this holds at all sizes. (Of reals a rule says so.)
-  static std::optional<std::size_t> unchanged_input(const NodeContext& context) {
+  std::optional<std::size_t> unchanged_input(const NodeContext& context) {
     struct Neutral {
       std::int64_t number;
       bool on_either_side;
@@ -373,8 +373,10 @@ class Importer {
     if (context.input_count() != 2 || context.output_count() != 1) return std::nullopt;
     for (const std::size_t i : {0, 1}) {
       const NodeContext::Input &input = context.inputs()[i], &other = context.inputs()[1 - i];
-      if (!input.present || input.constant || !input.type.known || !other.constant || other.from_symbols) continue;
+      if (!input.present || input.constant || !other.constant || other.from_symbols) continue;
       const TensorType& type = other.constant->type();
+      if (is_row_of_zeros(context, input, other)) return i;
+      if (!input.type.known) continue;
       if (type.element != input.type.element || type.elements() != 1 || type.shape.size() > input.type.shape.size())
         continue;
       const bool is_truth_value = type.element == ElementType::boolean;
@@ -386,6 +388,23 @@ class Importer {
         return i;
     }
     return std::nullopt;
+  }
+
+  /// Whether a sum is one of a product by weights and zeros, one for each of their columns. (Where the product's shape
+  /// is known, a rule says that this is the product.)
+  bool is_row_of_zeros(const NodeContext& context, const NodeContext::Input& product, const NodeContext::Input& row) {
+    if (context.proto().op_type() != "Add" || product.type.known) return false;
+    const TensorType& type = row.constant->type();
+    const DocumentTensor& tensor = document_.tensors()[static_cast<std::size_t>(product.tensor)];
+    if (!is_real(type.element) || type.shape.size() != 1 || tensor.source != TensorSource::node) return false;
+    const onnx::NodeProto& maker = document_.node(tensor.index);
+    if (maker.op_type() != "MatMul" || !is_default_domain(maker.domain()) || maker.input_size() != 2) return false;
+    const std::shared_ptr<const ConstantData> weights = constant_of(document_.find(maker.input(1)));
+    if (!weights || weights->type().element != type.element || weights->type().shape.size() < 2 ||
+        weights->type().shape.back() != type.shape[0])
+      return false;
+    const std::vector<double> zeros = row.constant->to_reals();
+    return std::ranges::all_of(zeros, [](double zero) { return zero == 0; });
   }
 
   /// What is in the way of an operator that is neither in the table nor mapped.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 
 namespace taso {
 namespace {
@@ -21,35 +22,49 @@ bool is_move(const Document& document, const Node& node) {
   return is_default_domain(original.domain()) && types.contains(original.op_type());
 }
 
-/// What a move of the result of another one of its kind does to what that one reads; nothing if it is no such move.
-std::optional<Attributes> joined(const Graph& graph, const Node& first, const Node& second) {
-  if (second.op != first.op) return std::nullopt;
-  Attributes attributes = second.attributes;
-  if (first.op == "transpose") {
+/// Whether elements stay in their order: a reshape, or a transpose that only moves axes of extent 1.
+bool keeps_order(const Graph& graph, const Node& node) {
+  if (node.op != "transpose") return node.op == "reshape";
+  std::int64_t last = -1;
+  for (const std::int64_t axis : node.attributes.integers("perm")) {
+    if (graph.type(node.inputs[0]).shape[static_cast<std::size_t>(axis)] == 1) continue;
+    if (axis < last) return false;
+    last = axis;
+  }
+  return true;
+}
+
+/// `second`, which reads what `first` makes, as a move of what that one reads; nothing if it is no such move.
+std::optional<Node> both_in_one(const Graph& graph, const Node& first, const Node& second) {
+  Node both = second;
+  both.inputs = first.inputs;
+  if (first.op == "transpose" && second.op == "transpose") {
     Shape perm;
     for (const std::int64_t axis : second.attributes.integers("perm"))
       perm.push_back(first.attributes.integers("perm")[static_cast<std::size_t>(axis)]);
-    attributes.set("perm", std::move(perm));
-  } else if (first.op == "slice") {
+    both.attributes.set("perm", std::move(perm));
+  } else if (keeps_order(graph, first) && keeps_order(graph, second)) {
+    both.op = "reshape";
+    both.attributes = {{"shape", second.outputs[0].shape}};
+  } else if (first.op == "slice" && second.op == "slice") {
     const Shape &whole = graph.type(first.inputs[0]).shape, &middle = first.outputs[0].shape;
     const auto takes_all = [](const Node& node, const Shape& shape, std::size_t axis) {
       return node.attributes.integers("starts")[axis] == 0 && node.attributes.integers("steps")[axis] == 1 &&
              node.attributes.integers("sizes")[axis] == shape[axis];
     };
-    Shape starts = second.attributes.integers("starts"), sizes = second.attributes.integers("sizes"),
-          steps = second.attributes.integers("steps");
-    for (std::size_t axis = 0; axis < whole.size(); ++axis) {
-      if (takes_all(first, whole, axis)) continue;
-      if (!takes_all(second, middle, axis)) return std::nullopt;
-      starts[axis] = first.attributes.integers("starts")[axis];
-      sizes[axis] = first.attributes.integers("sizes")[axis];
-      steps[axis] = first.attributes.integers("steps")[axis];
+    for (const char* const name : {"starts", "sizes", "steps"}) {
+      Shape list = second.attributes.integers(name);
+      for (std::size_t axis = 0; axis < whole.size(); ++axis) {
+        if (takes_all(first, whole, axis)) continue;
+        if (!takes_all(second, middle, axis)) return std::nullopt;
+        list[axis] = first.attributes.integers(name)[axis];
+      }
+      both.attributes.set(name, std::move(list));
     }
-    attributes.set("starts", std::move(starts));
-    attributes.set("sizes", std::move(sizes));
-    attributes.set("steps", std::move(steps));
+  } else {
+    return std::nullopt;
   }
-  return attributes;
+  return both;
 }
 
 /// Whether a move leaves everything in its place.
@@ -71,17 +86,17 @@ std::vector<NodeId> readers_of(const Consumers& consumers, NodeId id) {
   return readers;
 }
 
-/// Takes one node out of the graph.
-void take_out(Graph& graph, NodeId id, const std::vector<NodeId>& readers) {
+/// Lets the readers of a node read what it reads, if all of them can; whether they do.
+bool take_out(Graph& graph, NodeId id, const std::vector<NodeId>& readers) {
   const Node first = graph.node(id);
+  std::vector<Node> all;
   for (const NodeId reader : readers) {
-    Node second = graph.node(reader);
-    const std::optional<Attributes> both = joined(graph, first, second);
-    TASO_CHECK(both.has_value(), "moves are joined that are no such");
-    second.attributes = *both;
-    second.inputs = first.inputs;
-    graph.replace_node(reader, std::move(second));
+    std::optional<Node> both = both_in_one(graph, first, graph.node(reader));
+    if (!both) return false;
+    all.push_back(std::move(*both));
   }
+  for (std::size_t i = 0; i < readers.size(); ++i) graph.replace_node(readers[i], std::move(all[i]));
+  return !readers.empty();
 }
 
 }  // namespace
@@ -95,14 +110,12 @@ JoinedMoves moves_to_join(const Document& document, const Graph& graph) {
   JoinedMoves moves;
   std::set<NodeId> changed;
   for (const NodeId id : graph.topological_order()) {
-    const Node& node = rest.node(id);
-    if (!is_move(document, node)) continue;
+    if (!is_move(document, rest.node(id)) || is_output(id)) continue;
     const std::vector<NodeId> readers = readers_of(consumers, id);
-    const auto can_do_both = [&](NodeId reader) {
-      return is_move(document, rest.node(reader)) && joined(rest, node, rest.node(reader));
-    };
-    if (readers.empty() || is_output(id) || !std::all_of(readers.begin(), readers.end(), can_do_both)) continue;
-    take_out(rest, id, readers);
+    if (!std::all_of(readers.begin(), readers.end(),
+                     [&](NodeId reader) { return is_move(document, rest.node(reader)); }) ||
+        !take_out(rest, id, readers))
+      continue;
     moves.joined.push_back(id);
     changed.erase(id);
     changed.insert(readers.begin(), readers.end());
@@ -116,8 +129,10 @@ Graph with_joined_moves(const Graph& graph, const JoinedMoves& moves) {
   if (moves.joined.empty()) return graph;
   const Consumers consumers(graph);
   Graph rest = graph;
-  for (const NodeId id : moves.joined) take_out(rest, id, readers_of(consumers, id));
-  for (const NodeId id : moves.nothing) rest.replace_uses({id, 0}, rest.node(id).inputs[0]);
+  for (const NodeId id : moves.joined)
+    if (rest.contains(id)) take_out(rest, id, readers_of(consumers, id));
+  for (const NodeId id : moves.nothing)
+    if (rest.contains(id) && moves_nothing(rest, rest.node(id))) rest.replace_uses({id, 0}, rest.node(id).inputs[0]);
   return rest;
 }
 

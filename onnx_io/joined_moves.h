@@ -17,11 +17,11 @@ struct JoinedMoves {
 };
 
 /// The reshapes, transposes and slices of a graph all of whose readers are one more node of their kind, which can do
-/// both. Slices are joined where on every axis one of the two takes all. What stands in a document as part of another
-/// operator is left alone.
+/// both. Slices are joined where on every axis one of the two takes all; a transpose that only moves axes of extent 1
+/// is a reshape, too. What stands in a document as part of another operator is left alone.
 [[nodiscard]] JoinedMoves moves_to_join(const Document& document, const Graph& graph);
 
-/// The graph without these.
+/// The graph without these, as far as they can be done without: it may be one at other sizes.
 [[nodiscard]] Graph with_joined_moves(const Graph& graph, const JoinedMoves& moves);
 
 }  // namespace taso

@@ -6,7 +6,9 @@
 #include <set>
 #include <tuple>
 
+#include "onnx_io/equal_nodes.h"
 #include "onnx_io/in_quotes.h"
+#include "onnx_io/joined_moves.h"
 
 namespace taso {
 namespace {
@@ -609,10 +611,11 @@ ImportedModel import_at_all_sizes(std::span<const ImportedModel* const> samples,
 Expected<ExportedGraph> export_at_all_sizes(const Document& document, const SymbolicExport& all,
                                             std::span<const SizedExport> samples, const OperatorRegistry& registry,
                                             bool verbatim, bool fold) {
-  const JoinedMoves moves = moves_to_join(document, *all.graph);
   ExportMode mode{.verbatim = verbatim, .fold = false, .varying = varying_weights(all), .symbolic = &all.integers};
-  mode.moves = &moves;
-  Expected<ExportedGraph> written = export_graph(document, *all.imported, *all.graph, registry, mode);
+  mode.tidy = false;
+  const JoinedMoves moves = verbatim ? moves_to_join(document, *all.graph) : JoinedMoves{};
+  const Graph joined = with_joined_moves(*all.graph, moves);
+  Expected<ExportedGraph> written = export_graph(document, *all.imported, joined, registry, mode);
   if (!written) return Error{ErrorCode::not_proved, written.error().message, {.file = document.path()}};
   ExportedGraph& exported = *written;
   SymbolicExporter exporter(document, all, exported);
@@ -623,7 +626,8 @@ Expected<ExportedGraph> export_at_all_sizes(const Document& document, const Symb
   for (const SizedExport& sample : samples) {
     ExportMode there = mode;
     there.symbolic = nullptr;
-    const Expected<ExportedGraph> one = export_graph(document, *sample.imported, *sample.graph, registry, there);
+    const Graph graph = with_joined_moves(*sample.graph, moves);
+    const Expected<ExportedGraph> one = export_graph(document, *sample.imported, graph, registry, there);
     const Status same = one ? exporter.compare(*one, sample) : Status(one.error());
     alike += same ? 1 : 0;
     if (!same && problem) problem = same;
@@ -635,10 +639,11 @@ Expected<ExportedGraph> export_at_all_sizes(const Document& document, const Symb
   }
   // Names are others where weights are computed.
   mode.fold = true;
-  TASO_ASSIGN(ExportedGraph folded, export_graph(document, *all.imported, *all.graph, registry, mode));
+  TASO_ASSIGN(ExportedGraph folded, export_graph(document, *all.imported, joined, registry, mode));
   SymbolicExporter of_folded(document, all, folded);
   TASO_RETURN_IF_ERROR(of_folded.find_lists());
   of_folded.write_lists();
+  if (verbatim) drop_equal_nodes(document, *all.imported, folded);
   return folded;
 }
 
