@@ -20,6 +20,7 @@ class EqualNodes {
       : document_(document), imported_(imported), exported_(exported) {}
 
   void drop() {
+    if (document_.model().training_info_size() > 0) return;  // which may name any tensor
     find_constants();
     find_fixed_names();
     std::map<std::string, std::size_t> first;  // What a node says and reads -> the first such node.
@@ -119,8 +120,7 @@ class EqualNodes {
     std::erase_if(exported_.constants, [&](const WrittenConstant& constant) {
       if (!is_let_go(constant.name)) return false;
       const int tensor = constant.document_index < 0 ? -1 : document_.find(constant.name);
-      return tensor < 0 || (!document_.tensors()[static_cast<std::size_t>(tensor)].is_input &&
-                            document_.model().training_info_size() == 0);
+      return tensor < 0 || !document_.tensors()[static_cast<std::size_t>(tensor)].is_input;
     });
   }
 

@@ -58,8 +58,8 @@ class BaselineMaker {
       const Substitution& text = rules.rules()[rule];
       if (text.source.outputs.size() != 1 || cancels(text)) continue;
       candidates_.push_back(rule);
-      if (others_than_steps(text.source, registry) == others_than_steps(text.target, registry))
-        may_leave_steps_.insert(rule);
+      const std::vector<std::string_view> others = others_than_steps(text.source, registry);
+      if (!others.empty() && others == others_than_steps(text.target, registry)) may_leave_steps_.insert(rule);
     }
   }
 
@@ -203,8 +203,8 @@ class BaselineMaker {
     return operators == 1 && read == tensors;
   }
 
-  /// What replaces the match is what was there, without operators that worked element by element: a number that is part
-  /// of weights then.
+  /// What replaces the match is what was there, without operators that worked element by element on one tensor, and
+  /// weights: a number that is part of other weights then.
   bool leaves_steps(const Graph& before, const RewriteResult& after) const {
     const auto computed = [](const Graph& graph, const std::vector<NodeId>& nodes) {
       std::vector<const Node*> operators;
@@ -223,7 +223,9 @@ class BaselineMaker {
     }
     return std::all_of(rest.begin(), rest.end(), [&](const Node* node) {
       const OperatorDefinition* definition = registry_.find(node->op);
-      return definition != nullptr && definition->elementwise;
+      const auto tensors = std::count_if(node->inputs.begin(), node->inputs.end(),
+                                         [&](const Value& input) { return !before.node(input.node).weight_only; });
+      return definition != nullptr && definition->elementwise && tensors == 1;
     });
   }
 
