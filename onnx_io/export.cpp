@@ -7,7 +7,6 @@
 #include <unordered_map>
 
 #include "onnx_io/attribute_proto.h"
-#include "onnx_io/equal_nodes.h"
 #include "onnx_io/fold.h"
 #include "onnx_io/functions.h"
 #include "onnx_io/in_quotes.h"
@@ -856,12 +855,10 @@ class Exporter {
 
 Expected<ExportedGraph> export_graph(const Document& document, const ImportedModel& imported, const Graph& graph,
                                      const OperatorRegistry& registry, const ExportMode& mode) {
-  if (!mode.tidy || !mode.verbatim || mode.in_order_of_ids || mode.annotations != nullptr)
+  if (!mode.join_moves || !mode.verbatim || mode.in_order_of_ids || mode.annotations != nullptr)
     return Exporter(document, imported, graph, registry, mode).run();
   const Graph joined = with_joined_moves(graph, moves_to_join(document, graph));
-  TASO_ASSIGN(ExportedGraph exported, Exporter(document, imported, joined, registry, mode).run());
-  drop_equal_nodes(document, imported, exported);
-  return exported;
+  return Exporter(document, imported, joined, registry, mode).run();
 }
 
 bool can_export(const Document& document, const ImportedModel& imported, const Graph& graph,

@@ -4,8 +4,7 @@
 /// its outputs backwards. A node whose expansion (onnx_io/import.h) is unchanged goes back as the original NodeProto; a
 /// weight-only value becomes an initializer; any other node is lowered by its row of the export table. Only then are
 /// names given: graph inputs and outputs and what subgraphs capture keep theirs, original nodes keep their outputs'
-/// names, a new value takes the name that its original consumers know it by, or a fresh one. In the end equal nodes
-/// become one (onnx_io/equal_nodes.h).
+/// names, a new value takes the name that its original consumers know it by, or a fresh one.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -203,9 +202,8 @@ struct ExportMode {
   const SymbolicIntegers* symbolic = nullptr;
   bool in_order_of_ids = false;                    ///< See SaveOptions.
   const DeviceAnnotations* annotations = nullptr;  ///< Null: there are none.
-  /// Moves in a row are joined, and equal nodes are written once, where the graph is written verbatim and not to be
-  /// read as it is.
-  bool tidy = true;
+  /// Moves in a row are joined, where the graph is written verbatim and not to be read as it is.
+  bool join_moves = true;
 };
 
 [[nodiscard]] Expected<ExportedGraph> export_graph(const Document& document, const ImportedModel& imported,

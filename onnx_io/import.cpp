@@ -803,6 +803,10 @@ class Importer {
         type = hint->second;
       node.outputs.push_back(std::move(type));
     }
+    if (const std::string text = text_of_function(index); !text.empty()) {
+      const auto [place, added] = carried_functions_.emplace(text, index);
+      if (!added && rename_equal(index, place->second, node.outputs)) return {};
+    }
     result_.carried[index] = {refusal, estimated_flops(inputs_of(index), catalog_, node.outputs)};
     const NodeId id = result_.graph.add(std::move(node));
     if (flow_.sizes() != NodeContext::Sizes::all) {
@@ -817,6 +821,62 @@ class Importer {
       if (tensor >= 0) result_.values[static_cast<std::size_t>(tensor)] = value;
     }
     return {};
+  }
+
+  /// What a carried node computes, and of what, in words: of equal ones one is enough. Exporters ask for one shape
+  /// again and again. Empty if that does not say all: of operators of other domains, with subgraphs, that draw random
+  /// numbers, or with tensors as attributes, which may be left in the file.
+  std::string text_of_function(int index) {
+    static const std::set<std::string_view> random = {"Bernoulli",        "Dropout",          "Multinomial",
+                                                      "RandomNormal",     "RandomNormalLike", "RandomUniform",
+                                                      "RandomUniformLike"};
+    onnx::NodeProto node = document_.node(index);
+    if (document_.opset() < 7 || !is_default_domain(node.domain()) || random.contains(node.op_type()) ||
+        node.input_size() == 0 || std::ranges::any_of(node.attribute(), [](const onnx::AttributeProto& attribute) {
+          return attribute.has_g() || attribute.graphs_size() > 0 || attribute.has_t() ||
+                 attribute.tensors_size() > 0 || attribute.has_sparse_tensor() || attribute.has_ref_attr_name();
+        }))
+      return "";
+    for (std::string& input : *node.mutable_input()) {
+      const int tensor = document_.find(input);
+      if (input.empty() || tensor < 0) continue;
+      const std::optional<Value>& value = result_.values[static_cast<std::size_t>(tensor)];
+      // Constants that follow from symbolic extents may be equal by chance.
+      if (const auto constant = constant_of(tensor); constant && constant->has_data() && !flow_.reaches(tensor))
+        input = "constant " + constant->identity().to_string();
+      else
+        input = value ? "value " + std::to_string(value->node) + " " + std::to_string(value->port) : "tensor " + input;
+    }
+    node.clear_name();
+    node.clear_doc_string();
+    node.clear_output();
+    std::sort(node.mutable_attribute()->begin(), node.mutable_attribute()->end(),
+              [](const auto& a, const auto& b) { return a.name() < b.name(); });
+    return node.SerializeAsString();
+  }
+
+  /// Lets the outputs of a node be those of an equal one, if they are of these types.
+  bool rename_equal(int index, int first, const std::vector<TensorType>& types) {
+    const auto &node = document_.node(index), &equal = document_.node(first);
+    const std::vector<std::optional<Value>>& outputs = result_.nodes[static_cast<std::size_t>(first)].outputs;
+    for (int port = 0; port < node.output_size(); ++port) {
+      const auto place = static_cast<std::size_t>(port);
+      if (port >= equal.output_size() || (equal.output(port).empty() && !node.output(port).empty()) ||
+          result_.graph.type(*outputs[place]) != types[place])
+        return false;
+    }
+    NodeImport& record = result_.nodes[static_cast<std::size_t>(index)];
+    record.kind = NodeImport::Kind::alias;
+    record.inputs.clear();
+    record.inputs.resize(static_cast<std::size_t>(node.input_size()));
+    for (int port = 0; port < node.output_size(); ++port) {
+      record.outputs.push_back(outputs[static_cast<std::size_t>(port)]);
+      const int tensor = document_.find(node.output(port)), source = document_.find(equal.output(port));
+      if (tensor < 0) continue;
+      result_.values[static_cast<std::size_t>(tensor)] = record.outputs.back();
+      flow_.alias(source, tensor);
+    }
+    return true;
   }
 
   Status add_outputs() {
@@ -850,6 +910,7 @@ class Importer {
   SymbolFlow flow_;
   std::map<int, TensorType> hints_;
   NodeId first_unowned_ = 0;
+  std::map<std::string, int> carried_functions_;  ///< What carried nodes compute -> the first one that does.
 };
 
 }  // namespace

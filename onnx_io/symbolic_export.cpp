@@ -6,7 +6,6 @@
 #include <set>
 #include <tuple>
 
-#include "onnx_io/equal_nodes.h"
 #include "onnx_io/in_quotes.h"
 #include "onnx_io/joined_moves.h"
 
@@ -612,7 +611,7 @@ Expected<ExportedGraph> export_at_all_sizes(const Document& document, const Symb
                                             std::span<const SizedExport> samples, const OperatorRegistry& registry,
                                             bool verbatim, bool fold) {
   ExportMode mode{.verbatim = verbatim, .fold = false, .varying = varying_weights(all), .symbolic = &all.integers};
-  mode.tidy = false;
+  mode.join_moves = false;
   const JoinedMoves moves = verbatim ? moves_to_join(document, *all.graph) : JoinedMoves{};
   const Graph joined = with_joined_moves(*all.graph, moves);
   Expected<ExportedGraph> written = export_graph(document, *all.imported, joined, registry, mode);
@@ -643,7 +642,6 @@ Expected<ExportedGraph> export_at_all_sizes(const Document& document, const Symb
   SymbolicExporter of_folded(document, all, folded);
   TASO_RETURN_IF_ERROR(of_folded.find_lists());
   of_folded.write_lists();
-  if (verbatim) drop_equal_nodes(document, *all.imported, folded);
   return folded;
 }
 
