@@ -135,7 +135,8 @@ TEST_F(Symbolic, WhatNeedNotBeWritten) {
   always.set_name("true");
   always.set_data_type(onnx::TensorProto::BOOL);
   always.set_raw_data(std::string("\x01", 1));
-  std::map<std::string, int> after = counts(optimize_for_all(model, {{"x:1,6,10", "mask:1,3,3"}, {"x:5,6,10", "mask:5,3,3"}}));
+  std::map<std::string, int> after =
+      counts(optimize_for_all(model, {{"x:1,6,10", "mask:1,3,3"}, {"x:5,6,10", "mask:5,3,3"}}));
   EXPECT_EQ(after["Slice"], 1);
   EXPECT_EQ(after["Reshape"], 2);
   EXPECT_EQ(after["Transpose"], 2);
@@ -509,6 +510,33 @@ TEST_F(Symbolic, SumsOfProducts) {
   EXPECT_EQ(counts(after)["MatMul"], 1);
   EXPECT_EQ(counts(after)["Shape"], 1);
   EXPECT_EQ(counts(after)["Gather"], 1);
+}
+
+TEST_F(Symbolic, AProductInTwoListsIsComputedOnce) {
+  ModelBuilder builder(17, "lists");
+  builder.add_symbolic_input("x", {"batch", "6"});
+  for (const auto& [name, value] : {std::pair{"first", 0}, {"two", 2}, {"three", 3}, {"four", 4}})
+    builder.add_initializer(name, {1}, std::vector<std::int64_t>{value});
+  builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
+  builder.add_node("Gather", {"shape", "first"}, {"size"}, {{"axis", 0}}, "size");
+  builder.add_node("Mul", {"size", "two"}, {"double"}, {}, "double");
+  for (const std::string name : {"three", "four"}) {
+    builder.add_initializer("row_" + name, {1, name == "three" ? 3 : 4}, numbers(name == "three" ? 3 : 4));
+    builder.add_node("Concat", {"double", name}, {"target_" + name}, {{"axis", 0}}, "target_" + name);
+    builder.add_node("Expand", {"row_" + name, "target_" + name}, {"rows_" + name}, {}, "expand_" + name);
+  }
+  const std::vector<std::int64_t> halves = {-1, 3};
+  builder.add_initializer("halves", {2}, halves);
+  builder.add_node("Reshape", {"x", "halves"}, {"half"}, {}, "halves");
+  builder.add_node("Concat", {"half", "rows_three", "rows_four"}, {"both"}, {{"axis", 1}}, "concat");
+  add_siblings(builder, "both", 10);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_symbolic_output("y", {"twice", "4"});
+  std::map<std::string, int> after = counts(optimize_for_all(message(builder.serialize()), {{"x:1,6"}, {"x:3,6"}}));
+  EXPECT_EQ(after["MatMul"], 1);
+  EXPECT_EQ(after["Expand"], 2);
+  EXPECT_EQ(after["Mul"], 1);
+  EXPECT_EQ(after["Shape"], 1);
 }
 
 TEST_F(Symbolic, PiecesOfAnySize) {
