@@ -62,8 +62,23 @@ class Explainer {
       if (entry.source != TensorSource::node || entry.index < 0 ||
           imported_.nodes[static_cast<std::size_t>(entry.index)].kind != NodeImport::Kind::alias)
         return tensor;
-      tensor = document_.find(document_.node(entry.index).input(0));
+      tensor = named_once(tensor, entry.index);
     }
+  }
+
+  /// What a node that makes other names makes one of: what it reads, or what an equal node makes.
+  int named_once(int tensor, int node) const {
+    const std::optional<Value>& value = imported_.values[static_cast<std::size_t>(tensor)];
+    for (const std::string& name : document_.node(node).input()) {
+      const int input = document_.find(name);
+      if (input >= 0 && value && imported_.values[static_cast<std::size_t>(input)] == value) return input;
+    }
+    if (value && imported_.graph.contains(value->node)) {
+      const Node& maker = imported_.graph.node(value->node);
+      if (maker.kind == NodeKind::opaque && maker.origin >= 0 && maker.origin != node)
+        return document_.find(document_.node(maker.origin).output(static_cast<int>(value->port)));
+    }
+    return document_.find(document_.node(node).input(0));
   }
 
   std::vector<Read> reads(int node) const {

@@ -10,6 +10,7 @@
 #include "onnx_io/fold.h"
 #include "onnx_io/functions.h"
 #include "onnx_io/in_quotes.h"
+#include "onnx_io/joined_moves.h"
 #include "onnx_io/mapped.h"
 #include "onnx_io/schema_types.h"
 #include "onnx_io/specified.h"
@@ -17,6 +18,9 @@
 
 namespace taso {
 namespace {
+
+/// Repeated elements of so many bytes are written as they are.
+constexpr std::int64_t small_constant = 1024;
 
 /// How the outputs of one graph node are made.
 struct Cover {
@@ -71,11 +75,18 @@ class Exporter {
     };
     for (std::size_t t = 0; t < imported_.constants.size(); ++t) {
       const auto& constant = imported_.constants[t];
-      if (!constant || !constant->original) continue;
+      if (!constant || !constant->original || is_small_fill(static_cast<int>(t))) continue;
       const int tensor = static_cast<int>(t);
       const auto [place, added] = constant_tensor_.emplace(constant->data->identity(), tensor);
       if (!added && rank(tensor) < rank(place->second)) place->second = tensor;
     }
+  }
+
+  /// A ConstantOfShape that nothing else than what read it needs to read: bytes are less than a node.
+  [[nodiscard]] bool is_small_fill(int tensor) const {
+    const DocumentTensor& entry = document_.tensors()[static_cast<std::size_t>(tensor)];
+    return entry.source == TensorSource::node && document_.node(entry.index).op_type() == "ConstantOfShape" &&
+           constant_at(tensor)->data->type().bytes() <= small_constant;
   }
 
   [[nodiscard]] const ConstantTensor* constant_at(int tensor) const {
@@ -661,9 +672,8 @@ class Exporter {
 
   /// A folded weight becomes an initializer, or ConstantOfShape if one element repeats.
   void write_folded(Value value, const std::shared_ptr<const ConstantData>& data) {
-    constexpr std::int64_t small = 1024;
     const std::string& name = names_.at(value);
-    if (data->is_dense() || data->type().bytes() <= small || document_.opset() < 9) {
+    if (data->is_dense() || data->type().bytes() <= small_constant || document_.opset() < 9) {
       add_constant(name, data->is_dense() ? data : ConstantData::own(data->type(), data->to_bytes()));
       return;
     }
@@ -845,7 +855,10 @@ class Exporter {
 
 Expected<ExportedGraph> export_graph(const Document& document, const ImportedModel& imported, const Graph& graph,
                                      const OperatorRegistry& registry, const ExportMode& mode) {
-  return Exporter(document, imported, graph, registry, mode).run();
+  if (!mode.join_moves || !mode.verbatim || mode.in_order_of_ids || mode.annotations != nullptr)
+    return Exporter(document, imported, graph, registry, mode).run();
+  const Graph joined = with_joined_moves(graph, moves_to_join(document, graph));
+  return Exporter(document, imported, joined, registry, mode).run();
 }
 
 bool can_export(const Document& document, const ImportedModel& imported, const Graph& graph,

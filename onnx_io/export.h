@@ -1,9 +1,10 @@
 /// Graph nodes to ONNX nodes. Internal to onnx_io: includes protobuf.
 ///
-/// The graph is covered from its outputs backwards. A node whose expansion (onnx_io/import.h) is unchanged goes back as
-/// the original NodeProto; a weight-only value becomes an initializer; any other node is lowered by its row of the
-/// export table. Only then are names given: graph inputs and outputs and what subgraphs capture keep theirs, original
-/// nodes keep their outputs' names, a new value takes the name that its original consumers know it by, or a fresh one.
+/// What moves elements several times in a row is joined first (onnx_io/joined_moves.h). Then the graph is covered from
+/// its outputs backwards. A node whose expansion (onnx_io/import.h) is unchanged goes back as the original NodeProto; a
+/// weight-only value becomes an initializer; any other node is lowered by its row of the export table. Only then are
+/// names given: graph inputs and outputs and what subgraphs capture keep theirs, original nodes keep their outputs'
+/// names, a new value takes the name that its original consumers know it by, or a fresh one.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -204,6 +205,8 @@ struct ExportMode {
   const SymbolicIntegers* symbolic = nullptr;
   bool in_order_of_ids = false;                    ///< See SaveOptions.
   const DeviceAnnotations* annotations = nullptr;  ///< Null: there are none.
+  /// Moves in a row are joined, where the graph is written verbatim and not to be read as it is.
+  bool join_moves = true;
 };
 
 [[nodiscard]] Expected<ExportedGraph> export_graph(const Document& document, const ImportedModel& imported,

@@ -282,6 +282,12 @@ class Importer {
       }
       return {};
     }
+    if (const std::optional<std::size_t> input = unchanged_input(context)) {
+      NodeContext renamed(document_, index, catalog_, result_.graph, read_inputs(node), options_.pieces);
+      renamed.output(0, renamed.value(*input));
+      record_expansion(index, renamed, true);
+      return {};
+    }
     // Fresh contexts: folding may have asked for attributes.
     std::optional<Refusal> refusal = refusal_of_unmapped(node.op_type());
     if (!mappings.empty()) {
@@ -321,13 +327,15 @@ class Importer {
   }
 
   /// The inputs of a node, floats that follow from constants alone computed where it compares them, chooses from them
-  /// or fills them: so masks are made.
+  /// or fills them, and the many places that it fills: so masks are made.
   Expected<std::vector<NodeContext::Input>> inputs_to_fold(const onnx::NodeProto& node) {
     constexpr std::int64_t largest = std::int64_t{1} << 20;
     std::vector<NodeContext::Input> inputs = read_inputs(node);
+    const bool has_places = node.op_type() == "ScatterND";
     const auto is_weight = [&](const NodeContext::Input& input) {
       return input.value && result_.graph.node(input.value->node).weight_only && input.type.known &&
-             input.type.element == ElementType::f32 && input.type.elements() <= largest;
+             (input.type.element == ElementType::f32 || (has_places && is_integer(input.type.element))) &&
+             input.type.elements() <= largest;
     };
     if (!makes_masks(node.op_type()) || flow_.sizes() != NodeContext::Sizes::all ||
         !std::ranges::all_of(inputs, [&](const auto& input) { return input.constant != nullptr || is_weight(input); }))
@@ -349,6 +357,54 @@ class Importer {
     if (op == "Cast") return type.element != ElementType::other && carried.types[0]->element == type.element;
     return keeps_order.contains(op) && flow_.sizes() == NodeContext::Sizes::all && type.known &&
            *carried.types[0] == type;
+  }
+
+  /// The input that an operator on truth values or integers is another name of, as the other one is a number that
+  /// changes nothing, of an axis less, or of extents of 1, so that this holds at all sizes. (Of reals a rule says so.)
+  std::optional<std::size_t> unchanged_input(const NodeContext& context) {
+    struct Neutral {
+      std::int64_t number;
+      bool on_either_side;
+    };
+    static const std::map<std::string_view, Neutral> numbers = {
+        {"Add", {0, true}}, {"Sub", {0, false}}, {"Mul", {1, true}}, {"Div", {1, false}}};
+    static const std::map<std::string_view, Neutral> truth_values = {
+        {"And", {1, true}}, {"Or", {0, true}}, {"Xor", {0, true}}};
+    if (context.input_count() != 2 || context.output_count() != 1) return std::nullopt;
+    for (const std::size_t i : {0, 1}) {
+      const NodeContext::Input &input = context.inputs()[i], &other = context.inputs()[1 - i];
+      if (!input.present || input.constant || !other.constant || other.from_symbols) continue;
+      const TensorType& type = other.constant->type();
+      if (is_row_of_zeros(context, input, other)) return i;
+      if (!input.type.known) continue;
+      if (type.element != input.type.element || type.elements() != 1 || type.shape.size() > input.type.shape.size())
+        continue;
+      const bool is_truth_value = type.element == ElementType::boolean;
+      if (!is_truth_value && !is_integer(type.element)) continue;
+      const auto& known = is_truth_value ? truth_values : numbers;
+      const auto neutral = known.find(context.proto().op_type());
+      if (neutral != known.end() && (i == 0 || neutral->second.on_either_side) &&
+          other.constant->to_integers().at(0) == neutral->second.number)
+        return i;
+    }
+    return std::nullopt;
+  }
+
+  /// Whether a sum is one of a product by weights and zeros, one for each of their columns. (Where the product's shape
+  /// is known, a rule says that this is the product.)
+  bool is_row_of_zeros(const NodeContext& context, const NodeContext::Input& product, const NodeContext::Input& row) {
+    if (context.proto().op_type() != "Add" || product.type.known) return false;
+    const TensorType& type = row.constant->type();
+    const DocumentTensor& tensor = document_.tensors()[static_cast<std::size_t>(product.tensor)];
+    if (!is_real(type.element) || type.shape.size() != 1 || tensor.source != TensorSource::node) return false;
+    const onnx::NodeProto& maker = document_.node(tensor.index);
+    if (maker.op_type() != "MatMul" || !is_default_domain(maker.domain()) || maker.input_size() != 2) return false;
+    const std::shared_ptr<const ConstantData> weights = constant_of(document_.find(maker.input(1)));
+    if (!weights || weights->type().element != type.element || weights->type().shape.size() < 2 ||
+        weights->type().shape.back() != type.shape[0])
+      return false;
+    const std::vector<double> zeros = row.constant->to_reals();
+    return std::ranges::all_of(zeros, [](double zero) { return zero == 0; });
   }
 
   /// What is in the way of an operator that is neither in the table nor mapped.
@@ -618,7 +674,8 @@ class Importer {
       result_.constants[static_cast<std::size_t>(tensor)] = ConstantTensor{std::move(constant), original};
   }
 
-  void record_expansion(int index, NodeContext& context) {
+  /// `at_all_sizes`: if it is another name, this does not depend on extents.
+  void record_expansion(int index, NodeContext& context, bool at_all_sizes = false) {
     const auto& node = document_.node(index);
     NodeImport& record = result_.nodes[static_cast<std::size_t>(index)];
     record.inputs.resize(static_cast<std::size_t>(node.input_size()));
@@ -652,7 +709,8 @@ class Importer {
     record.kind = alias ? NodeImport::Kind::alias : NodeImport::Kind::expansion;
     if (flow_.sizes() != NodeContext::Sizes::all) {
       static const std::set<std::string> windows = {"AveragePool", "Conv", "LpPool", "MaxPool"};
-      if (alias && !only_renames(node.op_type())) result_.decisions.renamed.push_back(result_.graph.id_bound());
+      if (alias && !at_all_sizes && !only_renames(node.op_type()))
+        result_.decisions.renamed.push_back(result_.graph.id_bound());
       const bool rounds =
           node.op_type() == "Resize" || node.op_type() == "Upsample" ||
           std::any_of(node.attribute().begin(), node.attribute().end(), [](const auto& attribute) {
@@ -745,6 +803,10 @@ class Importer {
         type = hint->second;
       node.outputs.push_back(std::move(type));
     }
+    if (const std::string text = text_of_function(index); !text.empty()) {
+      const auto [place, added] = carried_functions_.emplace(text, index);
+      if (!added && rename_equal(index, place->second, node.outputs)) return {};
+    }
     result_.carried[index] = {refusal, estimated_flops(inputs_of(index), catalog_, node.outputs)};
     const NodeId id = result_.graph.add(std::move(node));
     if (flow_.sizes() != NodeContext::Sizes::all) {
@@ -759,6 +821,62 @@ class Importer {
       if (tensor >= 0) result_.values[static_cast<std::size_t>(tensor)] = value;
     }
     return {};
+  }
+
+  /// What a carried node computes, and of what, in words: of equal ones one is enough. Exporters ask for one shape
+  /// again and again. Empty if that does not say all: of operators of other domains, with subgraphs, that draw random
+  /// numbers, or with tensors as attributes, which may be left in the file.
+  std::string text_of_function(int index) {
+    static const std::set<std::string_view> random = {"Bernoulli",        "Dropout",          "Multinomial",
+                                                      "RandomNormal",     "RandomNormalLike", "RandomUniform",
+                                                      "RandomUniformLike"};
+    onnx::NodeProto node = document_.node(index);
+    if (document_.opset() < 7 || !is_default_domain(node.domain()) || random.contains(node.op_type()) ||
+        node.input_size() == 0 || std::ranges::any_of(node.attribute(), [](const onnx::AttributeProto& attribute) {
+          return attribute.has_g() || attribute.graphs_size() > 0 || attribute.has_t() ||
+                 attribute.tensors_size() > 0 || attribute.has_sparse_tensor() || attribute.has_ref_attr_name();
+        }))
+      return "";
+    for (std::string& input : *node.mutable_input()) {
+      const int tensor = document_.find(input);
+      if (input.empty() || tensor < 0) continue;
+      const std::optional<Value>& value = result_.values[static_cast<std::size_t>(tensor)];
+      // Constants that follow from symbolic extents may be equal by chance.
+      if (const auto constant = constant_of(tensor); constant && constant->has_data() && !flow_.reaches(tensor))
+        input = "constant " + constant->identity().to_string();
+      else
+        input = value ? "value " + std::to_string(value->node) + " " + std::to_string(value->port) : "tensor " + input;
+    }
+    node.clear_name();
+    node.clear_doc_string();
+    node.clear_output();
+    std::sort(node.mutable_attribute()->begin(), node.mutable_attribute()->end(),
+              [](const auto& a, const auto& b) { return a.name() < b.name(); });
+    return node.SerializeAsString();
+  }
+
+  /// Lets the outputs of a node be those of an equal one, if they are of these types.
+  bool rename_equal(int index, int first, const std::vector<TensorType>& types) {
+    const auto &node = document_.node(index), &equal = document_.node(first);
+    const std::vector<std::optional<Value>>& outputs = result_.nodes[static_cast<std::size_t>(first)].outputs;
+    for (int port = 0; port < node.output_size(); ++port) {
+      const auto place = static_cast<std::size_t>(port);
+      if (port >= equal.output_size() || (equal.output(port).empty() && !node.output(port).empty()) ||
+          result_.graph.type(*outputs[place]) != types[place])
+        return false;
+    }
+    NodeImport& record = result_.nodes[static_cast<std::size_t>(index)];
+    record.kind = NodeImport::Kind::alias;
+    record.inputs.clear();
+    record.inputs.resize(static_cast<std::size_t>(node.input_size()));
+    for (int port = 0; port < node.output_size(); ++port) {
+      record.outputs.push_back(outputs[static_cast<std::size_t>(port)]);
+      const int tensor = document_.find(node.output(port)), source = document_.find(equal.output(port));
+      if (tensor < 0) continue;
+      result_.values[static_cast<std::size_t>(tensor)] = record.outputs.back();
+      flow_.alias(source, tensor);
+    }
+    return true;
   }
 
   Status add_outputs() {
@@ -792,6 +910,7 @@ class Importer {
   SymbolFlow flow_;
   std::map<int, TensorType> hints_;
   NodeId first_unowned_ = 0;
+  std::map<std::string, int> carried_functions_;  ///< What carried nodes compute -> the first one that does.
 };
 
 }  // namespace

@@ -88,12 +88,16 @@ std::shared_ptr<const ConstantData> make(const Integers& tensor) {
   return ConstantData::own({tensor.element, tensor.shape, true}, std::move(bytes));
 }
 
-std::optional<Integers> read(const NodeContext& context, std::size_t i) {
+std::optional<Integers> read(const NodeContext& context, std::size_t i, std::int64_t limit) {
   if (!context.is_constant(i)) return std::nullopt;
   const auto& constant = context.inputs()[i].constant;
-  if (!is_integral(constant->type().element) || constant->type().elements() > limit_of(constant->type().element))
-    return std::nullopt;
+  if (!is_integral(constant->type().element) || constant->type().elements() > limit) return std::nullopt;
   return Integers{constant->type().element, constant->type().shape, constant->to_integers()};
+}
+
+std::optional<Integers> read(const NodeContext& context, std::size_t i) {
+  return context.is_constant(i) ? read(context, i, limit_of(context.inputs()[i].constant->type().element))
+                                : std::nullopt;
 }
 
 using Binary = std::function<std::optional<std::int64_t>(std::int64_t, std::int64_t)>;
@@ -389,7 +393,7 @@ std::shared_ptr<const ConstantData> transpose(NodeContext& context) {
 /// Slices of a constant of any elements replaced by others, at constant places: how exporters write a mask that is
 /// filled region by region.
 std::shared_ptr<const ConstantData> scatter_slices(NodeContext& context) {
-  const auto places = read(context, 1);
+  const auto places = read(context, 1, mask_limit);
   if (!places || places->shape.empty() || context.text("reduction", "none") != "none" || context.stopped())
     return nullptr;
   const auto &data = context.inputs()[0].constant, &updates = context.inputs()[2].constant;

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "onnx_io/in_quotes.h"
+#include "onnx_io/joined_moves.h"
 
 namespace taso {
 namespace {
@@ -363,6 +364,7 @@ class SymbolicExporter {
     rename(quotients_);
     rename(runs_);
     rename(counts_);
+    rename(combined_);
     return name;
   }
 
@@ -376,7 +378,11 @@ class SymbolicExporter {
 
   /// Adds nodes that compute one integer, as a list of one or a scalar.
   std::string compute(const Sum& sum, bool scalar) {
-    const auto constant = [&](std::int64_t value) { return add_constant(scalar ? Shape{} : Shape{1}, {value}); };
+    const auto constant = [&](std::int64_t value) -> const std::string& {
+      std::string& known = numbers_[{value, scalar}];
+      if (known.empty()) known = add_constant(scalar ? Shape{} : Shape{1}, {value});
+      return known;
+    };
     std::string total;
     for (const SizeTerm& term : sum) {
       if (term.factors.empty()) continue;
@@ -384,14 +390,21 @@ class SymbolicExporter {
       for (const SizeFactor& factor : term.factors) {
         const std::string& size =
             factor.symbol.empty() ? quotient_of(factor, scalar) : extent_of(factor.symbol, scalar);
-        part = part.empty() ? size : add_node("Mul", {part, size});
+        part = part.empty() ? size : combined("Mul", part, size);
       }
-      if (term.number != 1) part = add_node("Mul", {part, constant(term.number)});
-      total = total.empty() ? part : add_node("Add", {total, part});
+      if (term.number != 1) part = combined("Mul", part, constant(term.number));
+      total = total.empty() ? part : combined("Add", total, part);
     }
     const std::int64_t number = number_of(sum);
     if (total.empty()) return constant(number);
-    return number == 0 ? total : add_node("Add", {total, constant(number)});
+    return number == 0 ? total : combined("Add", total, constant(number));
+  }
+
+  /// The sum or product of two integers.
+  std::string combined(const std::string& type, const std::string& a, const std::string& b) {
+    std::string& known = combined_[{type, a, b}];
+    if (known.empty()) known = add_node(type, {a, b});
+    return known;
   }
 
   const std::string& quotient_of(const SizeFactor& factor, bool scalar) {
@@ -563,7 +576,9 @@ class SymbolicExporter {
   std::map<std::pair<std::string, bool>, std::string> extents_;  // Symbols, by name; as scalars or as lists.
   std::map<std::tuple<std::int64_t, std::int64_t, bool>, std::string> quotients_;  // By dividend and divisor.
   std::map<ExtentRun, std::string> runs_;
-  std::map<std::tuple<std::int64_t, std::int64_t, Integers>, std::string> counts_;  // By start, step and extents.
+  std::map<std::tuple<std::int64_t, std::int64_t, Integers>, std::string> counts_;     // By start, step and extents.
+  std::map<std::tuple<std::string, std::string, std::string>, std::string> combined_;  // By operator and operands.
+  std::map<std::pair<std::int64_t, bool>, std::string> numbers_;                       // As scalars or as lists.
   std::map<std::pair<Integers, bool>, std::string> lists_;
   std::map<Hash128, std::string> computed_;  // Constants, by what they are at all sizes.
   std::vector<onnx::NodeProto> new_nodes_;
@@ -610,7 +625,10 @@ Expected<ExportedGraph> export_at_all_sizes(const Document& document, const Symb
                                             std::span<const SizedExport> samples, const OperatorRegistry& registry,
                                             bool verbatim, bool fold) {
   ExportMode mode{.verbatim = verbatim, .fold = false, .varying = varying_weights(all), .symbolic = &all.integers};
-  Expected<ExportedGraph> written = export_graph(document, *all.imported, *all.graph, registry, mode);
+  mode.join_moves = false;
+  const JoinedMoves moves = verbatim ? moves_to_join(document, *all.graph) : JoinedMoves{};
+  const Graph joined = with_joined_moves(*all.graph, moves);
+  Expected<ExportedGraph> written = export_graph(document, *all.imported, joined, registry, mode);
   if (!written) return Error{ErrorCode::not_proved, written.error().message, {.file = document.path()}};
   ExportedGraph& exported = *written;
   SymbolicExporter exporter(document, all, exported);
@@ -621,7 +639,8 @@ Expected<ExportedGraph> export_at_all_sizes(const Document& document, const Symb
   for (const SizedExport& sample : samples) {
     ExportMode there = mode;
     there.symbolic = nullptr;
-    const Expected<ExportedGraph> one = export_graph(document, *sample.imported, *sample.graph, registry, there);
+    const Graph graph = with_joined_moves(*sample.graph, moves);
+    const Expected<ExportedGraph> one = export_graph(document, *sample.imported, graph, registry, there);
     const Status same = one ? exporter.compare(*one, sample) : Status(one.error());
     alike += same ? 1 : 0;
     if (!same && problem) problem = same;
@@ -633,7 +652,7 @@ Expected<ExportedGraph> export_at_all_sizes(const Document& document, const Symb
   }
   // Names are others where weights are computed.
   mode.fold = true;
-  TASO_ASSIGN(ExportedGraph folded, export_graph(document, *all.imported, *all.graph, registry, mode));
+  TASO_ASSIGN(ExportedGraph folded, export_graph(document, *all.imported, joined, registry, mode));
   SymbolicExporter of_folded(document, all, folded);
   TASO_RETURN_IF_ERROR(of_folded.find_lists());
   of_folded.write_lists();

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace taso {
 namespace {
@@ -18,6 +22,18 @@ constexpr double allowed_arithmetic_of_one_pass = 2;
 bool contains_reduction(const Expression& expression) {
   return expression.kind == Expression::Kind::reduce ||
          std::any_of(expression.operands.begin(), expression.operands.end(), contains_reduction);
+}
+
+/// Operators of a pattern by name, those left out that work element by element or read nothing.
+std::vector<std::string_view> others_than_steps(const Pattern& pattern, const OperatorRegistry& registry) {
+  std::vector<std::string_view> names;
+  for (const PatternNode& node : pattern.nodes) {
+    const OperatorDefinition* definition = registry.find(node.op);
+    if (node.inputs.empty() || (definition != nullptr && definition->elementwise)) continue;
+    names.emplace_back(node.op);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 /// Whether a rule cancels: what its source computes with a tensor, and its target does without, is rounding.
@@ -38,8 +54,13 @@ class BaselineMaker {
   BaselineMaker(const RuleIndex& rules, const OperatorRegistry& registry, const RewriteFilter& writable,
                 const StopSignal& stop, const MatchFilter& applicable)
       : rules_(rules), registry_(registry), writable_(writable), applicable_(applicable), stop_(stop) {
-    for (std::uint32_t rule = 0; rule < rules.rules().size(); ++rule)
-      if (rules.rules()[rule].source.outputs.size() == 1 && !cancels(rules.rules()[rule])) candidates_.push_back(rule);
+    for (std::uint32_t rule = 0; rule < rules.rules().size(); ++rule) {
+      const Substitution& text = rules.rules()[rule];
+      if (text.source.outputs.size() != 1 || cancels(text)) continue;
+      candidates_.push_back(rule);
+      const std::vector<std::string_view> others = others_than_steps(text.source, registry);
+      if (!others.empty() && others == others_than_steps(text.target, registry)) may_leave_steps_.insert(rule);
+    }
   }
 
   Expected<Baseline> run(const Graph& start) {
@@ -62,12 +83,14 @@ class BaselineMaker {
           if (!still_matches(list.graph(), result.graph, match)) continue;
           const std::optional<Value> argument = spelled_out_function(result.graph, match);
           const std::optional<Chain> chain = chain_of(result.graph, match);
-          if ((!argument && !chain) || (applicable_ && !applicable_(result.graph, rule, match))) continue;
+          const bool may_leave_steps = may_leave_steps_.contains(number);
+          if ((!argument && !chain && !may_leave_steps) || (applicable_ && !applicable_(result.graph, rule, match)))
+            continue;
           Expected<RewriteResult> rewritten = apply_with_changes(result.graph, rule, match, rules_.catalog());
           if (!rewritten) continue;
           const bool in_one_pass = argument && is_one_operator_on({*argument}, *rewritten);
           const bool fused = chain && (!chain->joins || is_one_operator_on(chain->read, *rewritten));
-          if (!in_one_pass && !fused) continue;
+          if (!in_one_pass && !fused && !(may_leave_steps && leaves_steps(result.graph, *rewritten))) continue;
           TASO_ASSIGN(const bool pays, pays_off(result.graph, *rewritten,
                                                 in_one_pass ? allowed_arithmetic_of_one_pass : allowed_arithmetic));
           if (!pays || (writable_ && !writable_(*rewritten))) continue;
@@ -180,6 +203,32 @@ class BaselineMaker {
     return operators == 1 && read == tensors;
   }
 
+  /// What replaces the match is what was there, without operators that worked element by element on one tensor, and
+  /// weights: a number that is part of other weights then.
+  bool leaves_steps(const Graph& before, const RewriteResult& after) const {
+    const auto computed = [](const Graph& graph, const std::vector<NodeId>& nodes) {
+      std::vector<const Node*> operators;
+      for (const NodeId id : nodes)
+        if (const Node& node = graph.node(id); node.kind == NodeKind::op && !node.weight_only)
+          operators.push_back(&node);
+      return operators;
+    };
+    std::vector<const Node*> rest = computed(before, after.removed);
+    for (const Node* const added : computed(after.graph, after.added)) {
+      const auto same = std::find_if(rest.begin(), rest.end(), [&](const Node* removed) {
+        return removed->op == added->op && removed->outputs == added->outputs;
+      });
+      if (same == rest.end()) return false;
+      rest.erase(same);
+    }
+    return std::all_of(rest.begin(), rest.end(), [&](const Node* node) {
+      const OperatorDefinition* definition = registry_.find(node->op);
+      const auto tensors = std::count_if(node->inputs.begin(), node->inputs.end(),
+                                         [&](const Value& input) { return !before.node(input.node).weight_only; });
+      return definition != nullptr && definition->elementwise && tensors == 1;
+    });
+  }
+
   /// Fewer operators, and at most `allowed` times the arithmetic.
   Expected<bool> pays_off(const Graph& before, const RewriteResult& after, double allowed) const {
     std::int64_t operators = 0;
@@ -207,6 +256,7 @@ class BaselineMaker {
   const MatchFilter& applicable_;
   const StopSignal stop_;
   std::vector<std::uint32_t> candidates_;
+  std::set<std::uint32_t> may_leave_steps_;
   std::map<std::string, bool, std::less<>> has_reduction_;
 };
 

@@ -23,7 +23,8 @@ struct Baseline {
 /// replacement leaves the graph with fewer operators and no more arithmetic. Where the chain is joined by further
 /// tensors (a residual is added), the replacement is one operator that reads each of them as it was read. Likewise what
 /// exporters spell out: operators that work element by element, broadcast, or reduce their only tensor, and together
-/// are a function of one tensor for which there is an operator (x * sigmoid(x), a normalization of rows). Merging
+/// are a function of one tensor for which there is an operator (x * sigmoid(x), a normalization of rows). And numbers
+/// that become part of weights: the operators stay, without some that worked element by element. Merging
 /// siblings, enlarging kernels and the like are left to the search. Rules that cancel, as (x + y) - y = x, are left
 /// out: they change what rounding makes of a model.
 /// Rewrites that `writable` refuses, and matches that `applicable` refuses, are left out. Once `stop` is raised:

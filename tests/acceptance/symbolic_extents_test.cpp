@@ -100,6 +100,51 @@ TEST_F(Symbolic, AttentionOfAnyBatchAndLength) {
   EXPECT_EQ(counts(after)["MatMul"] + counts(after)["Gemm"], 3);  // the three products of x are one
 }
 
+// Reshapes, slices and transposes in a row are one each, a mask that is true everywhere is none, and the scale of
+// scores is part of the weights of queries: whatever the batch.
+TEST_F(Symbolic, WhatNeedNotBeWritten) {
+  ModelBuilder builder(17, "tidy");
+  builder.add_symbolic_input("x", {"batch", "6", "10"});
+  builder.add_symbolic_input("mask", {"batch", "3", "3"}, ElementType::boolean);
+  builder.add_initializer("wq", {8, 8}, numbers(64, -0.4F));
+  builder.add_initializer("scale", {}, std::vector<float>{0.7F});
+  for (const auto& [name, value] : {std::pair{"zero", 0}, {"one", 1}, {"two", 2}, {"three", 3}, {"eight", 8}})
+    builder.add_initializer(name, {1}, std::vector<std::int64_t>{value});
+  builder.add_node("Slice", {"x", "zero", "three", "one"}, {"rows"}, {}, "rows");
+  builder.add_node("Slice", {"rows", "zero", "eight", "two"}, {"part"}, {}, "part");
+  builder.add_initializer("heads", {4}, std::vector<std::int64_t>{0, 3, 2, 4});
+  builder.add_initializer("whole", {3}, std::vector<std::int64_t>{-1, 3, 8});
+  builder.add_initializer("long", {2}, std::vector<std::int64_t>{0, -1});
+  builder.add_node("MatMul", {"part", "wq"}, {"product"}, {}, "product");
+  builder.add_node("Reshape", {"product", "long"}, {"f"}, {}, "flatten");
+  builder.add_node("Reshape", {"f", "whole"}, {"g"}, {}, "unflatten");
+  builder.add_node("Reshape", {"g", "heads"}, {"h"}, {}, "heads");
+  builder.add_node("Transpose", {"h"}, {"q"}, {{"perm", {0, 2, 1, 3}}}, "queries");
+  builder.add_node("Reshape", {"part", "heads"}, {"i"}, {}, "key_heads");
+  builder.add_node("Transpose", {"i"}, {"j"}, {{"perm", {0, 2, 1, 3}}}, "keys");
+  builder.add_node("Transpose", {"j"}, {"k"}, {{"perm", {0, 1, 3, 2}}}, "turned");
+  builder.add_node("MatMul", {"q", "k"}, {"scores"}, {}, "scores");
+  builder.add_node("Mul", {"scores", "scale"}, {"scaled"}, {}, "scale");
+  builder.add_node("And", {"mask", "true"}, {"allowed"}, {}, "allowed");
+  builder.add_node("Not", {"allowed"}, {"hidden"}, {}, "hidden");
+  builder.add_node("Softmax", {"scaled"}, {"y"}, {{"axis", -1}}, "softmax");
+  builder.add_symbolic_output("y", {"batch", "2", "3", "3"});
+  builder.add_symbolic_output("hidden", {"batch", "3", "3"}, ElementType::boolean);
+  onnx::ModelProto model = message(builder.serialize());
+  auto& always = *model.mutable_graph()->add_initializer();
+  always.set_name("true");
+  always.set_data_type(onnx::TensorProto::BOOL);
+  always.set_raw_data(std::string("\x01", 1));
+  std::map<std::string, int> after =
+      counts(optimize_for_all(model, {{"x:1,6,10", "mask:1,3,3"}, {"x:5,6,10", "mask:5,3,3"}}));
+  EXPECT_EQ(after["Slice"], 1);
+  EXPECT_EQ(after["Reshape"], 2);
+  EXPECT_EQ(after["Transpose"], 2);
+  EXPECT_EQ(after["Mul"], 0);
+  EXPECT_EQ(after["And"], 0);
+  EXPECT_EQ(after["Shape"], 0);
+}
+
 TEST_F(Symbolic, ATokenIsRepeatedForEveryImage) {
   ModelBuilder builder(17, "token");
   builder.add_symbolic_input("x", {"batch", "5", "8"});
@@ -465,6 +510,33 @@ TEST_F(Symbolic, SumsOfProducts) {
   EXPECT_EQ(counts(after)["MatMul"], 1);
   EXPECT_EQ(counts(after)["Shape"], 1);
   EXPECT_EQ(counts(after)["Gather"], 1);
+}
+
+TEST_F(Symbolic, AProductInTwoListsIsComputedOnce) {
+  ModelBuilder builder(17, "lists");
+  builder.add_symbolic_input("x", {"batch", "6"});
+  for (const auto& [name, value] : {std::pair{"first", 0}, {"two", 2}, {"three", 3}, {"four", 4}})
+    builder.add_initializer(name, {1}, std::vector<std::int64_t>{value});
+  builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
+  builder.add_node("Gather", {"shape", "first"}, {"size"}, {{"axis", 0}}, "size");
+  builder.add_node("Mul", {"size", "two"}, {"double"}, {}, "double");
+  for (const std::string name : {"three", "four"}) {
+    builder.add_initializer("row_" + name, {1, name == "three" ? 3 : 4}, numbers(name == "three" ? 3 : 4));
+    builder.add_node("Concat", {"double", name}, {"target_" + name}, {{"axis", 0}}, "target_" + name);
+    builder.add_node("Expand", {"row_" + name, "target_" + name}, {"rows_" + name}, {}, "expand_" + name);
+  }
+  const std::vector<std::int64_t> halves = {-1, 3};
+  builder.add_initializer("halves", {2}, halves);
+  builder.add_node("Reshape", {"x", "halves"}, {"half"}, {}, "halves");
+  builder.add_node("Concat", {"half", "rows_three", "rows_four"}, {"both"}, {{"axis", 1}}, "concat");
+  add_siblings(builder, "both", 10);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_symbolic_output("y", {"twice", "4"});
+  std::map<std::string, int> after = counts(optimize_for_all(message(builder.serialize()), {{"x:1,6"}, {"x:3,6"}}));
+  EXPECT_EQ(after["MatMul"], 1);
+  EXPECT_EQ(after["Expand"], 2);
+  EXPECT_EQ(after["Mul"], 1);
+  EXPECT_EQ(after["Shape"], 1);
 }
 
 TEST_F(Symbolic, PiecesOfAnySize) {

@@ -260,7 +260,8 @@ TEST_F(DocumentTest, ConstantsOfEveryKind) {
   builder.add_node("Add", {"a", "fs"}, {"b"});
   builder.add_node("Add", {"b", "zeros"}, {"c"});
   builder.add_node("Reshape", {"c", "i"}, {"d"});
-  builder.add_node("Unsqueeze", {"d", "axis"}, {"y"});
+  builder.add_node("Neg", {"d"}, {"e"});
+  builder.add_node("Unsqueeze", {"e", "axis"}, {"y"});
   builder.add_output("y", {1, 3, 2});
   const Model model = load(builder.serialize());
   EXPECT_EQ(model.carried_nodes().size(), 1U);  // The string.

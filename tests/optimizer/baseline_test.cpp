@@ -188,6 +188,55 @@ output matmul(x, mul(w, fill(; shape=[3, 5], value=0.5)))
 )");
 }
 
+TEST(Baseline, FoldsTheScaleOfAttentionIntoTheWeightsOfQueries) {
+  const std::string input = R"(
+input x f32[2, 3, 4]
+input k f32[2, 2, 2, 3]
+weight w f32[4, 4]
+weight b f32[4]
+weight c f32[] = [0.5]
+s = broadcast(c; shape=[2, 2, 3, 3])
+t = broadcast(c; shape=[2, 2, 3, 2])
+)";
+  const auto heads = [](const std::string& rows) {
+    return "transpose(reshape(" + rows + "; shape=[2, 3, 2, 2]); perm=[0, 2, 1, 3])";
+  };
+  for (const std::string op : {"mul", "div"}) {
+    const std::string weights = op + "(w, fill(; shape=[4, 4], value=0.5))";
+    const std::string bias = op + "(b, fill(; shape=[4], value=0.5))";
+    const std::vector<std::pair<std::string, std::string>> rows = {
+        {"matmul(x, w)", "matmul(x, " + weights + ")"},
+        {"matmul_bias_act(x, w, b)", "matmul_bias_act(x, " + weights + ", " + bias + ")"},
+        {"add(matmul(x, w), broadcast(b; shape=[2, 3, 4]))",
+         "add(matmul(x, " + weights + "), broadcast(" + bias + "; shape=[2, 3, 4]))"}};
+    for (const auto& [before, after] : rows) {
+      expect_simplified(input + "output " + op + "(matmul(" + heads(before) + ", k), s)\n",
+                        input + "output matmul(" + heads(after) + ", k)\n");
+      if (op == "mul")
+        expect_simplified(input + "output matmul(mul(" + heads(before) + ", t), k)\n",
+                          input + "output matmul(" + heads(after) + ", k)\n");
+    }
+  }
+}
+
+TEST(Baseline, LeavesTheScaleOfAttentionWhereQueriesAreReadTwiceOrAreNoProductOfWeights) {
+  const std::string input = R"(
+input x f32[2, 3, 4]
+input k f32[2, 2, 2, 3]
+input v f32[4, 4]
+weight w f32[4, 4]
+weight c f32[] = [0.5]
+s = broadcast(c; shape=[2, 2, 3, 3])
+)";
+  const std::string twice = input +
+                            "q = matmul(x, w)\noutput q\n"
+                            "output mul(matmul(transpose(reshape(q; shape=[2, 3, 2, 2]); perm=[0, 2, 1, 3]), k), s)\n";
+  expect_simplified(twice, twice);
+  const std::string computed =
+      input + "output mul(matmul(transpose(reshape(matmul(x, v); shape=[2, 3, 2, 2]); perm=[0, 2, 1, 3]), k), s)\n";
+  expect_simplified(computed, computed);
+}
+
 TEST(Baseline, FoldsTheScaleOfChannelsIntoTheWeightsOfAProduct) {
   const std::string input = R"(
 input x f32[2, 4, 5, 3]
