@@ -207,9 +207,9 @@ void slice(NodeContext& c) {
       begins[axis] = begin;
       sizes[axis] = end > begin ? (end - begin - 1) / step + 1 : 0;
     } else {
-      const std::int64_t begin = clamp(starts[i], 0, extent - 1);
+      const std::int64_t begin = extent == 0 ? -1 : clamp(starts[i], 0, extent - 1);
       const std::int64_t end = ends[i] < -extent ? -1 : clamp(ends[i], -1, extent - 1);
-      begins[axis] = begin;
+      begins[axis] = std::max<std::int64_t>(begin, 0);
       sizes[axis] = begin > end ? (begin - end - 1) / -step + 1 : 0;
     }
     strides[axis] = sizes[axis] <= 1 ? 1 : step;
