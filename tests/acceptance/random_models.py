@@ -746,16 +746,20 @@ def sliced(extent, start, end, step):
 def slice_(g):
     a = g.pick(lambda v: v.rank > 0)
     axes = [int(x) for x in g.rng.choice(a.rank, int(g.rng.integers(1, min(a.rank, 2) + 1)), replace=False)]
-    shape, starts, ends, steps = list(a.shape), [], [], []
+    shape, starts, ends, named, steps = list(a.shape), [], [], [], []
     for x in axes:
         step = int(g.choose([1, 1, 1, 2, -1, -2]))
         least = min(a.shape[x])
         start = int(g.choose([0, 0, 1, -1, -2, least, 2, 100, -100]))
         end = int(g.choose([1000, 2**31 - 1, 2**63 - 1, least, -1, 2, 1, -2, -1000, -2**63 + 1]))
+        if step < 0 and end >= 2**31 - 1:
+            continue  # Runtimes differ.
         shape[x] = combine(lambda d: sliced(d, start, end, step), a.shape[x])
+        named.append(x - a.rank if g.chance(0.5) else x)
         starts.append(start), ends.append(end), steps.append(step)
+    if not starts:
+        raise Unfit
     kind = T.INT64 if any(abs(e) > 2**31 for e in ends) or g.chance(0.7) else T.INT32
-    named = [x - a.rank if g.chance(0.5) else x for x in axes]
     operands = [a] + [g.integers(n, kind) for n in (starts, ends, named, steps)]
     return g.emit("Slice", operands, a.elem, shape, **a.same())
 
@@ -1014,6 +1018,10 @@ def identity(g):
     return g.emit(g.choose(["Identity", "Dropout"]) if a.real and a.elem != T.BFLOAT16 else "Identity", [a], a.elem, a.shape, **a.same())
 
 
+# What taso-run computes otherwise where operands are not finite, or may once a node is rewritten (docs/testing.md).
+NOT_AT_INFINITY = {"Trilu", "Where", "LogSoftmax", "ReduceLogSumExp", "Sign", "Max", "Min", "ReduceMax", "ReduceMin", "Shrink", "ThresholdedRelu"}
+
+
 # Where ONNX says what a node computes.
 def defined(node, operands):
     """Whether ONNX defines the node's result for these operands."""
@@ -1039,11 +1047,9 @@ def defined(node, operands):
             return bool(np.all(np.isfinite(a.astype(np.float64))))
         if op in ("ArgMax", "ArgMin", "Hardmax") and a.dtype.kind not in "iu":
             return not np.any(np.isnan(a.astype(np.float64)))
-        # Known differences at what is not finite (docs/onnx.md): bounds that are left out, and products with masks.
-        if op == "Clip" and a.dtype.kind not in "iub" and any(len(operands) <= i or operands[i] is None for i in (1, 2)):
-            return bool(np.all(np.isfinite(a.astype(np.float64))))
-        if op in ("Trilu", "Where"):
-            return all(np.all(np.isfinite(x.astype(np.float64))) for x in operands if x.dtype.kind not in "iub")
+        # Known differences at what is not finite (docs/testing.md).
+        if op in NOT_AT_INFINITY or op == "Clip" and (len(operands) < 3 or operands[1] is None):
+            return all(np.all(np.isfinite(x.astype(np.float64))) for x in operands if x is not None and x.dtype.kind not in "iub")
     return True
 
 
@@ -1054,14 +1060,18 @@ class Trial:
         self.graph, self.feeds, self.results, self.defined, self.scales, self.reason = graph, graph.feeds(), [], [], [], None
         known = {v.name: v for v in graph.values}
         visible = [n for node in graph.nodes for n in node.output if known[n].elem != T.BFLOAT16]
-        runner, inner = session(model_of([graph])), session(model_of([graph], [known[n] for n in visible]))
+        inner = session(model_of([graph], [known[n] for n in visible]))
+        # ONNX Runtime computes several nodes of 16 bits in 32: what is between is then rounded only if it is an output.
+        narrow = any(v.elem in (T.FLOAT16, T.BFLOAT16) for v in graph.values)
+        runner = session(model_of([graph])) if narrow else inner
         if runner is None or inner is None:
             self.reason = "not loaded"
             return
+        asked = [v.name for v in graph.outputs]
         for _, feed in self.feeds:
             try:
-                self.results.append(runner.run(None, feed))
                 values = dict(zip(visible, inner.run(None, feed)))
+                self.results.append(runner.run(asked, feed) if narrow else [values[n] for n in asked])
             except Exception:
                 self.reason = "not run"
                 return

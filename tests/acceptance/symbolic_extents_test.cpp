@@ -138,6 +138,39 @@ TEST_F(Symbolic, AStateOfZerosForEveryBatch) {
   EXPECT_EQ(counts(after)["ConstantOfShape"], 1);
 }
 
+// At the far sizes at which the model is imported they are more than there is memory for.
+TEST_F(Symbolic, EqualIntegersForEveryPairOfPairs) {
+  ModelBuilder builder(17, "pairs");
+  builder.add_symbolic_input("x", {"batch", "6"});
+  builder.add_symbolic_input("z", {"rows", "columns"});
+  builder.add_initializer("three", {1}, std::vector<std::int64_t>{3});
+  add_siblings(builder, "x", 6);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_node("Shape", {"z"}, {"shape"}, {}, "shape");
+  builder.add_node("Concat", {"shape", "shape"}, {"target"}, {{"axis", 0}}, "target");
+  builder.add_node("Expand", {"three", "target"}, {"threes"}, {}, "threes");
+  builder.add_symbolic_output("y", {"batch", "4"});
+  builder.add_symbolic_output("threes", {"rows", "columns", "rows", "columns"}, ElementType::i64);
+  const onnx::ModelProto after = optimize_for_all(message(builder.serialize()), {{"x:1,6", "z:2,3"}});
+  EXPECT_EQ(counts(after)["MatMul"], 1);
+}
+
+// An input whose shape is not known at the sizes of the check has no elements to convert.
+TEST_F(Symbolic, DoublesOfUnknownShapeAreCarried) {
+  ModelBuilder builder(17, "doubles");
+  builder.add_input("x", {2, 6});
+  builder.add_symbolic_input("d", {"rows", "3"}, ElementType::f64);
+  builder.add_symbolic_input("e", {"", "3"}, ElementType::f64);
+  add_siblings(builder, "x", 6);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_node("IsNaN", {"d"}, {"none"}, {}, "none");
+  builder.add_node("Where", {"none", "e", "d"}, {"z"}, {}, "where");
+  builder.add_output("y", {2, 4});
+  builder.add_symbolic_output("z", {"rows", "3"}, ElementType::f64);
+  const onnx::ModelProto after = run_optimizer(message(builder.serialize()), {});
+  EXPECT_EQ(counts(after)["MatMul"], 1);
+}
+
 TEST_F(Symbolic, ImagesOfAnySize) {
   ModelBuilder builder(17, "images");
   builder.add_symbolic_input("x", {"batch", "3", "height", "width"});
