@@ -306,10 +306,10 @@ def info(value):
     return helper.make_tensor_value_info(value.name, value.elem, [d.text for d in value.shape])
 
 
-def model_of(graphs, outputs=None):
-    """One file with several graphs; `outputs` instead of theirs."""
+def model_of(graphs, outputs=None, more=()):
+    """One file with several graphs; `outputs` instead of theirs, and more nodes."""
     return assemble(helper.make_graph(
-        [n for g in graphs for n in g.nodes], "random", [info(v) for g in graphs for v in g.inputs],
+        [n for g in graphs for n in g.nodes] + list(more), "random", [info(v) for g in graphs for v in g.inputs],
         [info(v) for g in graphs for v in (outputs or g.outputs)],
         [numpy_helper.from_array(v.constant, v.name) for g in graphs for v in g.constants]), graphs[0].opset)
 
@@ -1059,8 +1059,11 @@ class Trial:
     def __init__(self, graph):
         self.graph, self.feeds, self.results, self.defined, self.scales, self.reason = graph, graph.feeds(), [], [], [], None
         known = {v.name: v for v in graph.values}
-        visible = [n for node in graph.nodes for n in node.output if known[n].elem != T.BFLOAT16]
-        inner = session(model_of([graph], [known[n] for n in visible]))
+        # What Python has no type for is looked at as float.
+        made = [n for node in graph.nodes for n in node.output]
+        wide = {n: Value(f"{n}_wide", T.FLOAT, known[n].shape) for n in made if known[n].elem == T.BFLOAT16}
+        inner = session(model_of([graph], [wide.get(n, known[n]) for n in made],
+                                 [helper.make_node("Cast", [n], [v.name], to=T.FLOAT) for n, v in wide.items()]))
         # ONNX Runtime computes several nodes of 16 bits in 32: what is between is then rounded only if it is an output.
         narrow = any(v.elem in (T.FLOAT16, T.BFLOAT16) for v in graph.values)
         runner = session(model_of([graph])) if narrow else inner
@@ -1070,15 +1073,14 @@ class Trial:
         asked = [v.name for v in graph.outputs]
         for _, feed in self.feeds:
             try:
-                values = dict(zip(visible, inner.run(None, feed)))
+                values = dict(zip(made, inner.run(None, feed)))
                 self.results.append(runner.run(asked, feed) if narrow else [values[n] for n in asked])
             except Exception:
                 self.reason = "not run"
                 return
             values.update(feed)
             values.update({v.name: v.constant for v in graph.constants})
-            self.defined.append(all(defined(node, [values.get(n) for n in node.input]) for node in graph.nodes
-                                    if all(not n or n in values for n in node.input)))
+            self.defined.append(all(defined(node, [values.get(n) for n in node.input]) for node in graph.nodes))
             self.scales.append(max([1.0] + [float(np.max(np.abs(x[np.isfinite(x)]), initial=0)) for x in values.values()
                                             if x.dtype.kind == "f"]))
         if not any(self.defined):
