@@ -321,7 +321,8 @@ class Exporter {
     for (const auto& input : record.inputs) {
       // An input that the expansion does not read, or not any more, must be the same as ever: one of the graph.
       if (!input || externals.contains(*input)) continue;
-      if (imported_.graph.node(input->node).kind != NodeKind::input) return false;
+      if (!imported_.graph.contains(input->node) || imported_.graph.node(input->node).kind != NodeKind::input)
+        return false;
       externals.emplace(*input, *input);
     }
     if (roots.size() > 1 && depends_on(externals, roots)) return false;

@@ -683,7 +683,8 @@ class Importer {
     bool alias = true;
     for (std::size_t i = 0; i < context.input_count(); ++i) {
       const auto& input = context.inputs()[i];
-      if (!input.present || !context.read_as_value(i)) continue;
+      // What is computed is an input even where it does not count: the node cannot be written without it.
+      if (!input.present || (input.constant && !context.read_as_value(i))) continue;
       record.inputs[i] = input.value;
       result_.values[static_cast<std::size_t>(input.tensor)] = input.value;
     }

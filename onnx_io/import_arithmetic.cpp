@@ -284,6 +284,8 @@ void gemm(NodeContext& c) {
   if (c.common_shape({bias_shape, {rows, columns}}) != Shape{rows, columns})
     return c.fail("C of shape " + shape_text(bias_shape) + " does not broadcast to " + shape_text({rows, columns}));
   const bool vector = volume(bias_shape) == columns && !bias_shape.empty() && bias_shape.back() == columns;
+  // Runtimes do not read what 0 is to multiply.
+  if (beta == 0) return c.output(0, scaled(c.op("matmul", {a, b}), alpha));
   if (vector && alpha == 1) {
     const Value bias = scaled(c.reshape(c.value(2), {columns}), beta);
     return c.output(0, c.op("matmul_bias_act", {a, b, bias}));

@@ -104,6 +104,9 @@ void depth_to_space(NodeContext& c);
 void space_to_depth(NodeContext& c);
 void tile(NodeContext& c);
 void resize(NodeContext& c);
+/// Whether a position of a slice is one that says "as far as there is". Backwards, ONNX Runtime goes to the first
+/// element then, as if it were the least integer; by the standard it is behind the last one.
+bool stands_for_end(std::int64_t position);
 /// Every axis repeated: as a whole (`blocks`: abab), or element by element (aabb).
 Value repeated(NodeContext& c, Value value, const Shape& repeats, bool blocks);
 

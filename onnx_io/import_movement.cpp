@@ -155,6 +155,10 @@ void split(NodeContext& c) {
   for (std::uint32_t i = 0; i < c.output_count(); ++i) c.output(i, {first.node, i});
 }
 
+bool stands_for_end(std::int64_t position) {
+  return position == std::numeric_limits<std::int32_t>::max() || position == std::numeric_limits<std::int64_t>::max();
+}
+
 void slice(NodeContext& c) {
   std::vector<std::int64_t> starts, ends, axes, steps;
   if (c.opset() < 10) {
@@ -185,6 +189,7 @@ void slice(NodeContext& c) {
     const std::int64_t extent = x[axis], step = steps[i];
     if (step == 0) return c.fail("a step is 0");
     if (step == std::numeric_limits<std::int64_t>::min()) return c.decline("a step is out of range");
+    if (step < 0 && stands_for_end(ends[i])) return c.decline("runtimes differ on an end that is beyond, backwards");
     auto clamp = [&](std::int64_t position, std::int64_t low, std::int64_t high) {
       return std::clamp(position < 0 ? position + extent : position, low, high);
     };
@@ -207,9 +212,9 @@ void slice(NodeContext& c) {
       begins[axis] = begin;
       sizes[axis] = end > begin ? (end - begin - 1) / step + 1 : 0;
     } else {
-      const std::int64_t begin = clamp(starts[i], 0, extent - 1);
+      const std::int64_t begin = extent == 0 ? -1 : clamp(starts[i], 0, extent - 1);
       const std::int64_t end = ends[i] < -extent ? -1 : clamp(ends[i], -1, extent - 1);
-      begins[axis] = begin;
+      begins[axis] = std::max<std::int64_t>(begin, 0);
       sizes[axis] = begin > end ? (begin - end - 1) / -step + 1 : 0;
     }
     strides[axis] = sizes[axis] <= 1 ? 1 : step;

@@ -15,6 +15,7 @@
 
 #include "graph/reals.h"
 #include "onnx_io/import.h"
+#include "onnx_io/import_handlers.h"
 #include "support/reversed.h"
 
 namespace taso {
@@ -307,7 +308,7 @@ std::shared_ptr<const ConstantData> slice(NodeContext& context) {
   std::vector<bool> cut(data->shape.size(), false);
   for (std::size_t k = 0; k < axes.size(); ++k) {
     const std::int64_t axis = axes[k] < 0 ? axes[k] + rank : axes[k], step = steps[k];
-    if (axis < 0 || axis >= rank || step == 0) return nullptr;
+    if (axis < 0 || axis >= rank || step == 0 || (step < 0 && import_handlers::stands_for_end(ends[k]))) return nullptr;
     const auto at = static_cast<std::size_t>(axis);
     if (cut[at]) return nullptr;
     cut[at] = true;

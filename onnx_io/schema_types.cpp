@@ -87,6 +87,14 @@ bool is_inferred_wrongly(const onnx::NodeProto& node) {
   return others.contains(node.op_type()) || (pools.contains(node.op_type()) && rounds_up);
 }
 
+/// Whether a slice may go backwards: the library lets it take an element of an axis that has none.
+bool goes_backwards(const onnx::NodeProto& node, const std::vector<NodeContext::Input>& inputs) {
+  if (node.op_type() != "Slice" || inputs.size() < 5 || !inputs[4].present) return false;
+  if (!inputs[4].constant || !inputs[4].constant->has_data()) return true;
+  const std::vector<std::int64_t> steps = inputs[4].constant->to_integers();
+  return std::any_of(steps.begin(), steps.end(), [](std::int64_t step) { return step < 0; });
+}
+
 /// Whether a node can be one of this version of its operator.
 bool is_of_version(const onnx::NodeProto& node, const onnx::OpSchema& schema, const NodeInference& inference) {
   const auto count = static_cast<int>(inference.getNumInputs());
@@ -140,7 +148,7 @@ CarriedTypes types_by_schema(const Document& document, int node, const std::vect
     const onnx::OpSchema* const schema = onnx::OpSchemaRegistry::Schema(proto.op_type(), version, domain);
     NodeInference inference(proto, inputs);
     if (schema == nullptr || !schema->has_type_and_shape_inference_function() || is_inferred_wrongly(proto) ||
-        !is_of_version(proto, *schema, inference))
+        goes_backwards(proto, inputs) || !is_of_version(proto, *schema, inference))
       return {};
     schema->GetTypeAndShapeInferenceFunction()(inference);
     for (std::size_t i = 0; i < inference.getNumOutputs(); ++i)

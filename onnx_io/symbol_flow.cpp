@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "graph/reals.h"
@@ -477,7 +478,13 @@ std::optional<SymbolFlow::Flow> SymbolFlow::repeated(const NodeContext& context,
     }
   }
   if (folded.type().element == ElementType::i64 && op != "Range") {
-    const std::vector<std::int64_t> elements = folded.to_integers();
+    // What is one element, repeated, may have far more elements than there is memory for.
+    const std::span<const std::byte> element = folded.splat_element();
+    const Shape few = {std::min<std::int64_t>(1, folded.type().elements())};
+    const std::vector<std::int64_t> elements =
+        folded.is_dense()
+            ? folded.to_integers()
+            : ConstantData::splat({ElementType::i64, few}, {element.begin(), element.end()})->to_integers();
     if (std::any_of(elements.begin(), elements.end(), [&](std::int64_t element) { return element != elements[0]; }))
       return std::nullopt;
     flow.start = {0, elements.empty() ? 0 : elements[0]};

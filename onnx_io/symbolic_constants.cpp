@@ -59,6 +59,7 @@ std::optional<std::pair<Integers, std::int64_t>> count_of(const std::vector<Data
   std::vector<Integers> all;
   for (const Data& data : samples) {
     if (data->type().element != ElementType::i64 || data->type().elements() == 0) return std::nullopt;
+    if (!data->is_dense() && data->type().elements() > 1) return std::nullopt;
     all.push_back(data->to_integers());
     starts.push_back(all.back()[0]);
     if (!step && all.back().size() > 1) step = all.back()[1] - all.back()[0];

@@ -139,8 +139,10 @@ KernelOffer reference_kernel(const KernelRequest& request, const OperatorRegistr
   std::vector<TensorType> types;
   for (const Operand& operand : request.inputs) types.push_back(operand.type);
   auto instance = OperatorInstance::create(registry, request.op, request.attributes, types);
-  if (!instance && request.outputs.size() == 1) {
-    // The fused pair f(x, broadcast(b)): the operands have the output's shape.
+  const bool makes_others = instance && instance->output_types().size() == 1 && request.outputs.size() == 1 &&
+                            instance->output_types()[0].shape != request.outputs[0].type.shape;
+  if ((!instance || makes_others) && request.outputs.size() == 1) {
+    // The fused pair f(x, broadcast(b)), or f(broadcast(a), broadcast(b)): the operands have the output's shape.
     for (TensorType& type : types)
       if (is_broadcastable(type.shape, request.outputs[0].type.shape)) type.shape = request.outputs[0].type.shape;
     auto fused = OperatorInstance::create(registry, request.op, request.attributes, types);

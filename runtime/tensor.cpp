@@ -66,7 +66,9 @@ HostTensor HostTensor::copy() const {
 }
 
 HostTensor HostTensor::converted(ElementType to) const {
-  if (to == type_.element || !is_real(type_.element) || !is_real(to)) return copy();
+  // There is nothing to convert in what stands for an input of unknown shape.
+  const bool is_there = size_ > 0 || type_.elements() == 0;
+  if (to == type_.element || !is_there || !is_real(type_.element) || !is_real(to)) return copy();
   HostTensor tensor(TensorType{to, type_.shape, true});
   convert_reals(buffer_.data(), type_.element, tensor.buffer_.data(), to, static_cast<std::size_t>(type_.elements()));
   return tensor;

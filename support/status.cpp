@@ -1,5 +1,8 @@
 #include "support/status.h"
 
+#include <algorithm>
+#include <cctype>
+
 namespace taso {
 
 std::string Error::to_string() const {
@@ -16,6 +19,9 @@ std::string Error::to_string() const {
 }
 
 Error bad_input(std::string message, SourceLocation where) {
+  // What is quoted from a file may hold any bytes, the end of a line among them.
+  std::replace_if(
+      message.begin(), message.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
   return {ErrorCode::bad_input, std::move(message), std::move(where)};
 }
 

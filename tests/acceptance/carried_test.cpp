@@ -55,6 +55,21 @@ TEST_F(Carried, WhatIsInHalfPrecisionStaysInIt) {
   for (const auto& tensor : after.graph().initializer()) EXPECT_EQ(tensor.data_type(), onnx::TensorProto::FLOAT16);
 }
 
+// A Where that takes all elements from one side needs the other one no more: the node cannot stay as it was.
+TEST_F(Carried, WhatAConstantConditionHides) {
+  ModelBuilder builder(17, "hidden");
+  builder.add_input("x", {3, 6});
+  builder.add_input("z", {1});
+  builder.add_boolean_initializer("always", {4}, std::vector<std::uint8_t>{1, 1, 1, 1});
+  add_siblings(builder, "x", 6);
+  builder.add_node("Mul", {"l", "r"}, {"hidden"}, {}, "hidden");
+  builder.add_node("Where", {"always", "z", "hidden"}, {"y"}, {}, "where");
+  builder.add_output("y", {3, 4});
+  const onnx::ModelProto after = optimize(message(builder.serialize()));
+  EXPECT_EQ(counts(after)["MatMul"], 0);
+  EXPECT_EQ(counts(after)["Where"], 0);
+}
+
 TEST_F(Carried, QuantizeAndDequantize) {
   ModelBuilder builder(17, "qdq");
   builder.add_input("x", {2, 6});

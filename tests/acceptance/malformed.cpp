@@ -75,6 +75,12 @@ std::vector<MalformedModel> malformed_models() {
   add("no_graph", edited([](onnx::ModelProto& model) { model.clear_graph(); }), "graph");
   add("no_operator_set", edited([](onnx::ModelProto& model) { model.clear_opset_import(); }), "opset");
 
+  add("name_with_the_end_of_a_line", edited([](onnx::ModelProto& model) {
+        model.mutable_graph()->mutable_initializer(0)->set_name("k\nk");
+        model.mutable_graph()->mutable_initializer(0)->clear_raw_data();
+      }),
+      "k?k");
+
   add("cycle", image_model([](ModelBuilder& model) {
         model.add_node("Relu", {"b"}, {"a"}, {}, "first");
         model.add_node("Add", {"a", "x"}, {"b"}, {}, "second");

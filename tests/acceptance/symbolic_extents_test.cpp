@@ -183,6 +183,47 @@ TEST_F(Symbolic, AStateOfZerosForEveryBatch) {
   EXPECT_EQ(counts(after)["ConstantOfShape"], 1);
 }
 
+// At the far sizes at which the model is imported they are more than there is memory for.
+TEST_F(Symbolic, EqualIntegersForEveryElement) {
+  ModelBuilder builder(17, "equal");
+  builder.add_symbolic_input("x", {"batch", "6"});
+  builder.add_symbolic_input("z", {"rows", "columns"});
+  builder.add_initializer("first", {1}, std::vector<std::int64_t>{0});
+  add_siblings(builder, "x", 6);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_node("Shape", {"z"}, {"shape"}, {}, "shape");
+  builder.add_node("Gather", {"shape", "first"}, {"rows"}, {{"axis", 0}}, "rows");
+  builder.add_node("Concat", {"shape", "rows"}, {"target"}, {{"axis", 0}}, "target");
+  builder.add_node("ConstantOfShape", {"target"}, {"threes"}, {}, "threes");
+  builder.add_symbolic_output("y", {"batch", "4"});
+  builder.add_symbolic_output("threes", {"rows", "columns", "rows"}, ElementType::i64);
+  onnx::ModelProto model = message(builder.serialize());
+  auto& value = *model.mutable_graph()->mutable_node(model.graph().node_size() - 1)->add_attribute();
+  value.set_name("value");
+  value.set_type(onnx::AttributeProto::TENSOR);
+  value.mutable_t()->set_data_type(onnx::TensorProto::INT64);
+  value.mutable_t()->add_dims(1);
+  value.mutable_t()->add_int64_data(3);
+  const onnx::ModelProto after = optimize_for_all(model, {{"x:1,6", "z:2,3"}});
+  EXPECT_EQ(counts(after)["MatMul"], 1);
+}
+
+// Nothing is understood at all sizes here, so that the shape of `d` is not known when the result is checked.
+TEST_F(Symbolic, DoublesOfUnknownShapeAreCarried) {
+  ModelBuilder builder(17, "doubles");
+  builder.add_input("x", {1});
+  builder.add_symbolic_input("d", {"rows"}, ElementType::f64);
+  builder.add_node("ReduceL1", {"x"}, {"m"}, {{"axes", {-1}}}, "magnitude");
+  builder.add_node("Add", {"d", "d"}, {"z"}, {}, "carried");
+  builder.add_node("ArgMin", {"m"}, {"i"}, {{"axis", 0}}, "place");
+  builder.add_output("m", {1});
+  builder.add_symbolic_output("z", {"rows"}, ElementType::f64);
+  builder.add_output("i", {1}, ElementType::i64);
+  const onnx::ModelProto after = run_optimizer(message(builder.serialize()), {});
+  EXPECT_EQ(counts(after)["ReduceL1"], 0);
+  EXPECT_THAT(warnings_, HasSubstr("the shape of input 'd' is symbolic"));
+}
+
 TEST_F(Symbolic, ImagesOfAnySize) {
   ModelBuilder builder(17, "images");
   builder.add_symbolic_input("x", {"batch", "3", "height", "width"});

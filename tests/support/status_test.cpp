@@ -12,6 +12,7 @@ TEST(Error, SaysWhere) {
   EXPECT_EQ(bad_input("wrong", {"f", 0, 0}).to_string(), "f: wrong");
   EXPECT_EQ(bad_input("wrong", {"f", 3, 0}).to_string(), "f:3: wrong");
   EXPECT_EQ(bad_input("wrong", {"f", 3, 4}).to_string(), "f:3:4: wrong");
+  EXPECT_EQ(bad_input("no \"a\nb\x7f\"").to_string(), "no \"a?b?\"");
   EXPECT_EQ(bad_input("wrong").exit_code(), 3);
   EXPECT_EQ(internal_error("ours").exit_code(), 1);
 }
