@@ -27,6 +27,53 @@ std::size_t rounded_to_line(std::size_t bytes) { return (bytes + 63) / 64 * 64; 
 const float* as_floats(const std::byte* bytes) { return reinterpret_cast<const float*>(bytes); }
 float* as_floats(std::byte* bytes) { return reinterpret_cast<float*>(bytes); }
 
+/// A few rows by the transpose of a constant matrix, which is packed in panels of columns: its elements are read once,
+/// in the order in which they lie.
+class PanelProduct final : public Kernel {
+ public:
+  PanelProduct(std::int64_t rows, std::int64_t length, std::int64_t columns, int threads)
+      : Kernel(std::string("own panels ") + loops().instruction_set),
+        rows_(rows),
+        length_(length),
+        columns_(columns),
+        threads_(threads) {}
+
+  [[nodiscard]] std::string packed_format(std::size_t index) const override {
+    return index == 1 ? "panels " + std::to_string(length_) + "x" + std::to_string(columns_) : "";
+  }
+  [[nodiscard]] std::size_t packed_bytes(std::size_t) const override {
+    return static_cast<std::size_t>(panels() * length_ * panel_width) * sizeof(float);
+  }
+  void pack(std::size_t, const std::byte* plain, std::byte* packed) const override {
+    const float* const from = as_floats(plain);
+    float* to = as_floats(packed);
+    for (std::int64_t first = 0; first < columns_; first += panel_width)
+      for (std::int64_t k = 0; k < length_; ++k)
+        for (std::int64_t j = first; j < first + panel_width; ++j) *to++ = j < columns_ ? from[j * length_ + k] : 0.0F;
+  }
+
+  Status execute(const KernelArguments& arguments) const override {
+    const float *a = as_floats(arguments.inputs[0]), *b = as_floats(arguments.inputs[1]);
+    float* const y = as_floats(arguments.outputs[0]);
+    constexpr std::int64_t grain = 65536;  // elements of the matrix, the fewest that a thread is woken for
+    parallel_chunks(threads_, panels(), std::max<std::int64_t>(1, grain / (length_ * panel_width)),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t i = begin; i < end; ++i) {
+                        const std::int64_t first = i * panel_width;
+                        loops().panel_product(a, rows_, length_, b + first * length_, y + first, columns_,
+                                              std::min(panel_width, columns_ - first));
+                      }
+                    });
+    return {};
+  }
+
+ private:
+  [[nodiscard]] std::int64_t panels() const { return (columns_ + panel_width - 1) / panel_width; }
+
+  std::int64_t rows_, length_, columns_;
+  int threads_;
+};
+
 class RecurrentLayer final : public Kernel {
  public:
   using Product = std::unique_ptr<Kernel>;
@@ -34,7 +81,7 @@ class RecurrentLayer final : public Kernel {
   /// rows of the matrix of a direction.
   RecurrentLayer(const RecurrentShape& shape, int threads, const UnaryEntry* function, Product input,
                  std::vector<std::pair<std::int64_t, Product>> state)
-      : Kernel("own recurrent layer, " + input->implementation()),
+      : Kernel("own recurrent layer, " + input->implementation() + ", " + state[0].second->implementation()),
         shape_(shape),
         threads_(threads),
         function_(function),
@@ -231,6 +278,9 @@ class RecurrentLayer final : public Kernel {
   std::size_t projected_ = 0, biases_ = 0, gates_ = 0, spare_ = 0, products_ = 0;
 };
 
+/// The most rows of a state for which panels are faster than oneDNN.
+constexpr std::int64_t most_rows_of_panels = 4;
+
 /// a[rows, k] times the transpose of columns[columns, k].
 KernelOffer product_by_rows(const KernelRequest& layer, std::int64_t rows, std::int64_t k, std::int64_t columns,
                             bool weight, bool biased, const OperatorRegistry& registry) {
@@ -280,6 +330,10 @@ KernelOffer recurrent_layer(const KernelRequest& request, const OperatorRegistry
   if (shape.cell == Cell::gated) parts = {2 * shape.hidden, shape.hidden};
   std::vector<std::pair<std::int64_t, std::unique_ptr<Kernel>>> products;
   for (const std::int64_t rows : parts) {
+    if (request.inputs[2].weight && shape.batch <= most_rows_of_panels) {
+      products.emplace_back(rows, std::make_unique<PanelProduct>(shape.batch, shape.hidden, rows, request.threads));
+      continue;
+    }
     KernelOffer product =
         product_by_rows(request, shape.batch, shape.hidden, rows, request.inputs[2].weight, false, registry);
     if (product.kernel == nullptr) return product;
