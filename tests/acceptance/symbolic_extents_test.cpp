@@ -542,6 +542,28 @@ TEST_F(Symbolic, InitialStatesOfZerosAreLeftOut) {
   EXPECT_EQ(after.graph().node(0).output_size(), 2);
 }
 
+// A layer in both directions, as exporters write it that know one: two nodes, side by side. It becomes one node.
+TEST_F(Symbolic, TwoDirectionsAreOneLayer) {
+  ModelBuilder builder(17, "directions");
+  builder.add_symbolic_input("x", {"length", "batch", "3"});
+  builder.add_initializer("axis", {1}, std::vector<std::int64_t>{1});
+  for (const std::string direction : {"forward", "reverse"}) {
+    builder.add_initializer(direction + "_w", {1, 8, 3}, numbers(24, 0.1F));
+    builder.add_initializer(direction + "_r", {1, 8, 2}, numbers(16, 0.2F));
+    builder.add_initializer(direction + "_b", {1, 16}, numbers(16, 0.3F));
+    builder.add_node("LSTM", {"x", direction + "_w", direction + "_r", direction + "_b"}, {direction + "_h"},
+                     {{"hidden_size", 2}, {"direction", direction}}, direction);
+    builder.add_node("Squeeze", {direction + "_h", "axis"}, {direction}, {}, direction + "_squeeze");
+  }
+  builder.add_node("Concat", {"forward", "reverse"}, {"y"}, {{"axis", -1}}, "beside");
+  builder.add_symbolic_output("y", {"length", "batch", "4"});
+  const onnx::ModelProto after =
+      optimize_for_all(message(builder.serialize()), {{"x:1,1,3"}, {"x:9,2,3"}, {"x:4,7,3"}});
+  EXPECT_EQ(counts(after)["LSTM"], 1);
+  EXPECT_EQ(counts(after)["Concat"], 0);
+  EXPECT_EQ(after.graph().node_size(), 3);
+}
+
 // As rotary embeddings are exported: the width of a head is read from a shape.
 TEST_F(Symbolic, HalvesOfExtentsThatAreNumbers) {
   ModelBuilder builder(17, "halves");
