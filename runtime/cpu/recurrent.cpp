@@ -1,5 +1,5 @@
 // Recurrent layers: the input's products of all steps at once, then per step one product of the state and a loop over
-// its elements. The products are oneDNN's, as kernels of their own (onednn.cpp).
+// its elements. The products are oneDNN's, as kernels of their own (onednn.cpp), or of a few samples PanelProduct.
 //
 // Representation. The result's rows at a step and direction, [batch, hidden], are the state that the next step reads;
 // the last cell state lies in its output all the time.
