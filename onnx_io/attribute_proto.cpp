@@ -25,6 +25,10 @@ void append_attribute(onnx::NodeProto& node, const OnnxAttribute& source) {
       attribute.set_type(onnx::AttributeProto::FLOATS);
       for (float element : v) attribute.add_floats(element);
     }
+    void operator()(const std::vector<std::string>& v) const {
+      attribute.set_type(onnx::AttributeProto::STRINGS);
+      for (const std::string& element : v) attribute.add_strings(element);
+    }
   };
   auto& attribute = *node.add_attribute();
   attribute.set_name(source.name);

@@ -25,8 +25,8 @@
 namespace taso {
 
 /// The value of an ONNX attribute. `float` becomes FLOAT, std::int64_t INT, and so on.
-using OnnxAttributeValue =
-    std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, std::vector<float>>;
+using OnnxAttributeValue = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, std::vector<float>,
+                                        std::vector<std::string>>;
 
 /// A named ONNX attribute. Integers of any width are INT, double literals are FLOAT, so that
 /// {"axis", 1}, {"alpha", 0.1}, {"auto_pad", "SAME_UPPER"} and {"pads", {1, 1, 1, 1}} mean what they say.
@@ -42,6 +42,8 @@ struct OnnxAttribute {
   OnnxAttribute(std::string attribute_name, std::vector<std::int64_t> v)
       : name(std::move(attribute_name)), value(std::move(v)) {}
   OnnxAttribute(std::string attribute_name, std::vector<float> v)
+      : name(std::move(attribute_name)), value(std::move(v)) {}
+  OnnxAttribute(std::string attribute_name, std::vector<std::string> v)
       : name(std::move(attribute_name)), value(std::move(v)) {}
 
   std::string name;

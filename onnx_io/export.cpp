@@ -348,6 +348,8 @@ class Exporter {
     const Node& node = graph_.node(id);
     const MapWriter maps(document_, registry_);
     LoweringContext context(graph_, id, document_.opset(), maps, mode_.symbolic, constants_, temporaries_);
+    if (const ExportRow* row = find_export_row(node.op); row != nullptr && row->asks_for_uses)
+      context.set_uses(uses_of(id));
     // As it was, else as ONNX has it, else as another domain that the model has already, else by its own name.
     using Lines = MapWriter::Lines;
     if (!maps.write(context, Lines::origin)) {
@@ -369,10 +371,41 @@ class Exporter {
                                 to_string(element) + " in opset " + std::to_string(document_.opset()));
     cover.kind = Cover::Kind::lowered;
     cover.nodes = context.nodes();
+    for (const NodeId other : context.taken_over()) {
+      covers_[other].kind = Cover::Kind::part;
+      covers_[other].nodes.clear();
+    }
     for (const NewNode& made : cover.nodes)
       for (const TensorRef& input : made.inputs)
         if (input.kind == TensorRef::Kind::value && input.value.node != id) need(input.value);
     return {};
+  }
+
+  /// What may read the outputs of a node, all of whose readers are covered.
+  [[nodiscard]] std::vector<OutputUse> uses_of(NodeId id) {
+    const Node& node = graph_.node(id);
+    std::vector<OutputUse> uses(node.outputs.size());
+    if (covers_.empty()) {  // of a node by itself
+      for (OutputUse& use : uses) use.read = true;
+      return uses;
+    }
+    if (consumers_.empty()) consumers_ = graph_.consumers();
+    std::vector<std::vector<NodeId>> readers(uses.size());
+    for (const auto& [reader, position] : consumers_[id])
+      readers[graph_.node(reader).inputs[position].port].push_back(reader);
+    std::vector<bool> required(uses.size(), false);
+    for (const Value& output : graph_.outputs())
+      if (output.node == id) required[output.port] = true;
+    for (std::uint32_t port = 0; port < uses.size(); ++port) {
+      uses[port].read = required[port] || !readers[port].empty();
+      if (required[port] || readers[port].size() != 1) continue;
+      const Node& reader = graph_.node(readers[port][0]);
+      const Shape& shape = node.outputs[port].shape;
+      if (reader.is_op("reshape") && covers_[readers[port][0]].kind == Cover::Kind::lowered && !shape.empty() &&
+          shape[0] == 1 && reader.outputs[0].shape == Shape(shape.begin() + 1, shape.end()))
+        uses[port].without_first_axis = Value{readers[port][0], 0};
+    }
+    return uses;
   }
 
   /// By the name of its definition, unless that has a form in ONNX, at another opset, say.
@@ -833,7 +866,8 @@ class Exporter {
   std::map<std::string, std::shared_ptr<const ConstantData>> new_constants_;
   std::map<Hash128, std::string> new_constant_name_;
 
-  std::vector<Cover> covers_;  // Per graph node.
+  std::vector<Cover> covers_;                                             // Per graph node.
+  std::vector<std::vector<std::pair<NodeId, std::uint32_t>>> consumers_;  // Per graph node, once they are asked for.
   std::vector<bool> needed_;
   std::set<int> used_originals_;
   std::vector<std::shared_ptr<const ConstantData>> constants_;  // Small constants of lowered nodes.

@@ -61,6 +61,14 @@ struct SymbolicIntegers {
   SymbolicConstants* constants = nullptr;
 };
 
+/// What may read an output of a graph node that is to be written.
+struct OutputUse {
+  bool read = false;
+  /// If its one reader is a reshape that only takes the first axis of extent 1 away: what that makes. The writer of the
+  /// node may make it instead (LoweringContext::take_over).
+  std::optional<Value> without_first_axis;
+};
+
 /// One graph node on its way to ONNX nodes: what the handlers of the export table see.
 class LoweringContext {
  public:
@@ -108,6 +116,18 @@ class LoweringContext {
     return symbolic_ == nullptr || symbolic_->sizes->is_number(size);
   }
   [[nodiscard]] bool are_numbers(const Shape& list) const;
+
+  /// The uses of the node's outputs; of an operator without a row that `asks_for_uses` in the export table: none.
+  [[nodiscard]] const std::vector<OutputUse>& uses() const { return uses_; }
+  void set_uses(std::vector<OutputUse> uses) { uses_ = std::move(uses); }
+  /// A value of another node that an emitted node makes: that one is not written.
+  [[nodiscard]] TensorRef take_over(Value value) {
+    taken_over_.push_back(value.node);
+    return of(value);
+  }
+  [[nodiscard]] const std::vector<NodeId>& taken_over() const { return taken_over_; }
+  /// Whether input `i` is zero everywhere, by what it is made of.
+  [[nodiscard]] bool is_zero(std::size_t i) const;
 
   [[nodiscard]] TensorRef in(std::size_t i) { return of(node().inputs[i]); }
   /// Input `i` of an operator with numpy broadcasting: where the input is itself a broadcast, what it broadcasts,
@@ -159,6 +179,8 @@ class LoweringContext {
   std::vector<std::shared_ptr<const ConstantData>>* constants_;
   std::size_t* temporaries_;
   std::vector<NewNode> nodes_;
+  std::vector<OutputUse> uses_;
+  std::vector<NodeId> taken_over_;
   std::optional<Error> error_;
 };
 
@@ -166,6 +188,7 @@ class LoweringContext {
 struct ExportRow {
   const char* op;
   void (*handler)(LoweringContext&);
+  bool asks_for_uses = false;  ///< The handler looks at LoweringContext::uses.
 };
 [[nodiscard]] const std::vector<ExportRow>& export_rows();
 [[nodiscard]] const ExportRow* find_export_row(std::string_view op);

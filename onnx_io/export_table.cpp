@@ -313,6 +313,47 @@ void cumulative_sum(LoweringContext& c) {
   c.emit("CumSum", {c.in(0), c.integers({c.axis(0)})}, c.out());
 }
 
+/// A recurrent layer, one node with all its directions. Biases and initial states that are zero are left out.
+void recurrent_layer(LoweringContext& c, const std::string& op_type) {
+  const std::int64_t directions = c.shape(1)[0], hidden = c.shape(2)[2], forward = c.attributes().integer("forward");
+  if (!c.are_numbers({directions, hidden, forward})) return c.fail("its directions or states are of symbolic extents");
+  std::vector<OnnxAttribute> attributes = {{"direction", directions == 2 ? "bidirectional"
+                                                         : forward == 1  ? "forward"
+                                                                         : "reverse"},
+                                           {"hidden_size", hidden}};
+  if (op_type == "GRU") attributes.emplace_back("linear_before_reset", c.attributes().integer("linear_before_reset"));
+  if (op_type == "RNN" && c.attributes().symbol("act") != "tanh") {
+    std::string name = c.attributes().symbol("act");
+    if (name != "relu" && name != "sigmoid") return c.fail("RNN has no function " + name);
+    name[0] = static_cast<char>(name[0] - 'a' + 'A');
+    attributes.emplace_back("activations", std::vector<std::string>(static_cast<std::size_t>(directions), name));
+  }
+  Refs inputs = {c.in(0), c.in(1), c.in(2)};
+  inputs.push_back(c.is_zero(3) ? TensorRef{} : c.in(3));
+  inputs.push_back({});
+  for (std::size_t i = 4; i < c.node().inputs.size(); ++i) inputs.push_back(c.is_zero(i) ? TensorRef{} : c.in(i));
+  while (inputs.back().kind == TensorRef::Kind::absent) inputs.pop_back();
+
+  Refs outputs;
+  std::vector<std::pair<TensorRef, std::uint32_t>> with_an_axis_less;
+  for (std::uint32_t port = 0; port < c.node().outputs.size(); ++port) {
+    const OutputUse use = port < c.uses().size() ? c.uses()[port] : OutputUse{true, std::nullopt};
+    if (!use.read) {
+      outputs.emplace_back();
+    } else if (port == 0) {
+      outputs.push_back(c.out(0));
+    } else if (use.without_first_axis) {
+      outputs.push_back(c.take_over(*use.without_first_axis));
+    } else {
+      outputs.push_back(c.temporary());
+      with_an_axis_less.emplace_back(outputs.back(), port);
+    }
+  }
+  while (outputs.size() > 1 && outputs.back().kind == TensorRef::Kind::absent) outputs.pop_back();
+  c.emit_all(op_type, std::move(inputs), std::move(outputs), std::move(attributes));
+  for (const auto& [state, port] : with_an_axis_less) emit_reshape(c, state, c.node().outputs[port].shape, c.out(port));
+}
+
 void arg_max(LoweringContext& c) {
   std::vector<OnnxAttribute> attributes = {{"axis", c.axis(0)}, {"keepdims", 1}};
   if (const std::int64_t last = c.attributes().integer("last"); last != 0) {
@@ -397,10 +438,12 @@ const std::vector<ExportRow> rows = {
     {"gelu", function},
     {"gelu_tanh", function},
     {"group_norm", group_norm},
+    {"gru", [](LoweringContext& c) { recurrent_layer(c, "GRU"); }, true},
     {"hard_sigmoid", function},
     {"hard_swish", function},
     {"is_inf", is_inf},
     {"layer_norm", layer_norm},
+    {"lstm", [](LoweringContext& c) { recurrent_layer(c, "LSTM"); }, true},
     {"matmul",
      [](LoweringContext& c) {
        c.emit("MatMul", {c.in(0), c.in(1)}, c.out());
@@ -428,6 +471,7 @@ const std::vector<ExportRow> rows = {
     {"regroup", regroup},
     {"reshape", [](LoweringContext& c) { emit_reshape(c, c.in(0), c.result_shape(), c.out()); }},
     {"rms_norm", rms_norm},
+    {"rnn", [](LoweringContext& c) { recurrent_layer(c, "RNN"); }, true},
     {"select", select},
     {"silu", function},
     {"slice", slice},
@@ -479,6 +523,8 @@ TensorType LoweringContext::type_at_a_sample(Value value) const {
 bool LoweringContext::are_numbers(const Shape& list) const {
   return std::all_of(list.begin(), list.end(), [&](std::int64_t size) { return is_number(size); });
 }
+
+bool LoweringContext::is_zero(std::size_t i) const { return is_made_of_zeros(*graph_, node().inputs[i]); }
 
 std::optional<double> LoweringContext::number(Value value) const {
   const Node& node = graph_->node(value.node);

@@ -169,6 +169,8 @@ class NodeContext {
   Value reals(const Shape& shape, std::span<const float> numbers);
   /// Whether a constant mask that a value follows from has elements that are infinite or NaN.
   [[nodiscard]] bool follows_from_infinity(Value value) const;
+  /// Whether all elements of an input are zero, by what it is made of.
+  [[nodiscard]] bool is_zero(std::size_t i) const;
   /// The real type in which the node computes: that of its first input of such; f32 without one.
   [[nodiscard]] ElementType real_type() const;
   /// A number repeated, in the real type. What that type does not have stays exact until weights are computed.
@@ -249,6 +251,9 @@ struct ImportRow {
 /// The row of an operator, or nullptr.
 [[nodiscard]] const ImportRow* find_import_row(std::string_view op_type);
 [[nodiscard]] const std::vector<ImportRow>& import_rows();
+
+/// Whether a value is zero everywhere: constants of zeros that are moved.
+[[nodiscard]] bool is_made_of_zeros(const Graph& graph, Value value);
 
 /// Types of the outputs of a node that is carried, none or the first ones, and how their extents follow.
 struct CarriedTypes {

@@ -1,9 +1,13 @@
-/// How LSTM, GRU and RNN are imported: unrolled, where the number of steps is a small number.
+/// How LSTM, GRU and RNN are imported: unrolled, where the number of steps is a small number, else as operators of
+/// ours.
 ///
-/// What reads the sequence alone is one product for all steps and directions, [steps, batch, directions * gates *
-/// hidden], and gates with one activation function are computed together: forms in which nothing is left to merge. A
-/// state is [1, batch, hidden] throughout, so that no reshape stands at the node's borders, where it would merge with
-/// one outside. A state that is not given is zero, and what it would be multiplied by is left out.
+/// The operators (specs/operators/recurrent.op) have parameters as ONNX has them, and all of them: a bias or an initial
+/// state that is not given is zero. They are written back as one node, without what is zero.
+///
+/// Of what is unrolled: what reads the sequence alone is one product for all steps and directions, [steps, batch,
+/// directions * gates * hidden], and gates with one activation function are computed together: forms in which nothing
+/// is left to merge. A state is [1, batch, hidden] throughout, so that no reshape stands at the node's borders, where
+/// it would merge with one outside. A state that is not given is zero, and what it would be multiplied by is left out.
 
 #include <algorithm>
 #include <array>
@@ -19,7 +23,7 @@
 namespace taso::import_handlers {
 namespace {
 
-/// Longer sequences are carried: runtimes have fast kernels for them, and a file of so many nodes serves nobody.
+/// Longer sequences stay one operator: runtimes have fast kernels for them, and a file of so many nodes serves nobody.
 constexpr std::int64_t most_steps = 4;
 
 /// A scalar function by ONNX's name, with its parameters.
@@ -49,6 +53,7 @@ struct Recurrence {
   std::int64_t steps = 0, batch = 0, directions = 0, gates = 0, hidden = 0;
   bool backward = false;                ///< Of the first direction.
   bool batch_first = false;             ///< layout=1
+  bool unrolled = false;                ///< Else one operator.
   std::vector<Activation> activations;  ///< All of the first direction, then of the second one.
   /// Per direction and step: what the sequence and the biases that stand beside it give, [1, batch, gates * hidden].
   std::vector<std::vector<Value>> projected;
@@ -153,8 +158,6 @@ std::optional<Recurrence> read_recurrence(NodeContext& c, std::int64_t gates,
   r.batch_first = c.integer("layout", 0) != 0;
   r.activations = activations_of(c, default_activations, r.directions);
   if (c.has_attribute("clip")) c.decline("it clips what activation functions read");
-  // The number of steps decides what it becomes.
-  if (c.symbolic()) c.decline("it is not unrolled where extents are symbolic", Obstacle::symbolic);
   if (c.stopped()) return std::nullopt;
   if (c.rank(0) != 3 || c.rank(2) != 3) {
     c.fail("its sequence " + shape_text(c.shape(0)) + " and its weights " + shape_text(c.shape(2)) +
@@ -171,15 +174,59 @@ std::optional<Recurrence> read_recurrence(NodeContext& c, std::int64_t gates,
   has_parameter(c, 2, {r.directions, width, r.hidden});
   has_parameter(c, 3, {r.directions, 2 * width});
   if (c.has_input(4)) {
+    if (c.symbolic())
+      c.decline("whether its sequences are of one length is not known at all sizes", Obstacle::symbolic);
     const std::vector<std::int64_t> lengths = c.integers(4);
     if (!std::ranges::all_of(lengths, [&](std::int64_t length) { return length == r.steps; }))
       c.decline("its sequences are of several lengths");
   }
-  if (r.steps > most_steps)
-    c.decline("it has " + std::to_string(r.steps) + " steps, more than the " + std::to_string(most_steps) +
-              " that are unrolled");
+  // At symbolic extents it is one thing at all sizes.
+  r.unrolled = !c.symbolic() && r.steps <= most_steps;
   if (c.stopped()) return std::nullopt;
   return r;
+}
+
+/// A parameter of an operator of ours: an input, or zeros of that shape.
+Value given_or_zero(NodeContext& c, std::size_t input, const Shape& shape) {
+  if (!has_parameter(c, input, shape)) return c.broadcast(c.splat({}, 0), shape);
+  return c.value(input);
+}
+
+/// An initial state, [directions, batch, hidden]. Where it is made of zeros it is as if it was not given.
+Value initial_state(NodeContext& c, const Recurrence& r, std::size_t input) {
+  const Shape shape = {r.directions, r.batch, r.hidden};
+  const Shape own = r.batch_first ? Shape{r.batch, r.directions, r.hidden} : shape;
+  if (!has_parameter(c, input, own)) return c.broadcast(c.splat({}, 0), shape);
+  const Value value = c.value(input);  // The node reads it all the same.
+  if (c.is_zero(input)) return c.broadcast(c.splat({}, 0), shape);
+  return r.batch_first ? c.op("transpose", {value}, {{"perm", Shape{1, 0, 2}}}) : value;
+}
+
+/// The node as one operator of ours, with `states` initial states.
+void as_operator(NodeContext& c, const Recurrence& r, const char* op, std::size_t states, Attributes attributes) {
+  const Value x = r.batch_first ? c.op("transpose", {c.value(0)}, {{"perm", Shape{1, 0, 2}}}) : c.value(0);
+  std::vector<Value> operands = {x, c.value(1), c.value(2),
+                                 given_or_zero(c, 3, {r.directions, 2 * r.gates * r.hidden})};
+  for (std::size_t i = 0; i < states; ++i) operands.push_back(initial_state(c, r, 5 + i));
+  attributes.set("forward", r.backward ? 0 : 1);
+  const Value layer = c.op(op, operands, attributes);
+  for (std::uint32_t port = 0; port <= states && !c.stopped(); ++port) {
+    if (!c.uses_output(port)) continue;
+    Value y{layer.node, port};
+    if (port > 0) y = c.reshape(y, {r.directions, r.batch, r.hidden});
+    if (r.batch_first) y = c.op("transpose", {y}, {{"perm", port == 0 ? Shape{2, 0, 1, 3} : Shape{1, 0, 2}}});
+    c.output(port, y);
+  }
+}
+
+std::string too_long() { return " is modelled for at most " + std::to_string(most_steps) + " steps"; }
+
+/// Declines where a direction has other functions than these.
+void require_functions(NodeContext& c, const Recurrence& r, const std::vector<std::string>& names) {
+  for (std::size_t i = 0; i < r.activations.size(); ++i)
+    if (const std::string& name = r.activations[i].name; name != names[i % names.size()])
+      c.decline("with the activation function " + name + " in place of " + names[i % names.size()] + " it" +
+                too_long());
 }
 
 /// The biases of all directions, [directions * gates * hidden]: of the sequence and of the state, both null if there
@@ -282,6 +329,13 @@ Value sum_of(NodeContext& c, Value x, std::optional<Value> y) { return y ? c.op(
 void recurrent(NodeContext& c) {
   std::optional<Recurrence> r = read_recurrence(c, 1, {"Tanh"});
   if (!r) return;
+  if (!r->unrolled) {
+    const std::string& function = r->activations[0].name;
+    if (function != "tanh" && function != "relu" && function != "sigmoid")
+      c.decline("with the activation function " + function + " it" + too_long());
+    if (function != r->activations.back().name) c.decline("with several activation functions it" + too_long());
+    return as_operator(c, *r, "rnn", 1, {{"act", SymbolValue{function}}});
+  }
   std::vector<std::optional<Value>> state = initial_states(c, *r, 5);
   const auto [bias, state_bias] = biases(c, *r);
   project(c, *r, bias ? std::optional(c.op("add", {*bias, *state_bias})) : bias);
@@ -299,6 +353,14 @@ void long_short_term_memory(NodeContext& c) {
   std::optional<Recurrence> r = read_recurrence(c, 4, {"Sigmoid", "Tanh", "Tanh"});
   if (!r) return;
   if (c.integer("input_forget", 0) != 0) return c.decline("its gates are coupled");
+  if (!r->unrolled) {
+    require_functions(c, *r, {"sigmoid", "tanh", "tanh"});
+    if (c.has_input(7)) {
+      if (!c.is_zero(7)) c.decline("with peepholes it" + too_long());
+      if (!c.stopped() && !c.is_constant(7)) c.value(7);  // The node reads it all the same.
+    }
+    return as_operator(c, *r, "lstm", 2, {});
+  }
   const std::int64_t hidden = r->hidden;
   std::vector<std::optional<Value>> state = initial_states(c, *r, 5), cell = initial_states(c, *r, 6);
   std::vector<std::vector<Value>> peepholes;  // Per direction: of i, o and f, repeated for the batch.
@@ -346,6 +408,10 @@ void gated_recurrent_unit(NodeContext& c) {
   std::optional<Recurrence> r = read_recurrence(c, 3, {"Sigmoid", "Tanh"});
   if (!r) return;
   const bool reset_after_product = c.integer("linear_before_reset", 0) != 0;
+  if (!r->unrolled) {
+    require_functions(c, *r, {"sigmoid", "tanh"});
+    return as_operator(c, *r, "gru", 1, {{"linear_before_reset", reset_after_product ? 1 : 0}});
+  }
   const std::int64_t hidden = r->hidden;
   std::vector<std::optional<Value>> state = initial_states(c, *r, 5);
   const auto [bias, state_bias] = biases(c, *r);

@@ -17,8 +17,9 @@ using namespace import_handlers;
 // ------------------------------------------------------------------------------------------------- the table
 
 constexpr int all = -1;
-constexpr const char* more_steps =
-    "more than 4 steps; symbolic extents; lengths that are not constant, or differ; clip; input_forget";
+constexpr const char* recurrent_forms =
+    "lengths that are not constant, or differ; clip; input_forget; of more than 4 steps, or at symbolic extents, "
+    "peepholes, and other functions than the defaults (of RNN also Relu and Sigmoid)";
 constexpr const char* unquantized =
     "symbolic extents; blocks; integers of 4 bits and floats of 8; a scale of another type";
 constexpr const char* axes_not_constant = "axes that are not constant, or none at all";
@@ -61,8 +62,8 @@ const std::vector<ImportRow> rows = {
     {"Expand", 2, 2, 1, expand, true, "broadcast, reshape", "a shape that is not constant"},
     {"EyeLike", 1, 1, 0, eye_like, false, "nothing", "symbolic extents"},
     {"Flatten", 1, 1, all, flatten, true, "reshape", ""},
-    {"GRU", 3, 6, 3, gated_recurrent_unit, false, "unrolled: matmul, add, sigmoid, tanh, mul, sub, split, concat",
-     more_steps},
+    {"GRU", 3, 6, 3, gated_recurrent_unit, false,
+     "gru; at most 4 steps unrolled: matmul, add, sigmoid, tanh, mul, sub, split, concat", recurrent_forms},
     {"Gather", 2, 2, 1, gather, true, "gather", "indices of unknown shape"},
     {"GatherElements", 2, 2, 1, gather_elements, true, "gather_elements", "indices of unknown shape"},
     {"GatherND", 2, 2, 1, gather_nd, true, "reshape, gather, reshape",
@@ -78,8 +79,8 @@ const std::vector<ImportRow> rows = {
     {"InstanceNormalization", 3, 3, 1, instance_normalization, false, "group_norm of as many groups as channels",
      "no spatial axes"},
     {"IsInf", 1, 1, 1, infinite, false, "is_inf", "symbolic extents"},
-    {"LSTM", 3, 8, 3, long_short_term_memory, false, "unrolled: matmul, add, sigmoid, tanh, mul, split, concat",
-     more_steps},
+    {"LSTM", 3, 8, 3, long_short_term_memory, false,
+     "lstm; at most 4 steps unrolled: matmul, add, sigmoid, tanh, mul, split, concat", recurrent_forms},
     {"LayerNormalization", 2, 3, 1, layer_normalization, false, "layer_norm, reshapes if several axes",
      "statistics that are used"},
     {"LeakyRelu", 1, 1, all, leaky_relu, false, "clip, mul, relu, add", ""},
@@ -102,7 +103,8 @@ const std::vector<ImportRow> rows = {
      "symbolic extents; blocks; integers that are not of 8 bits and floats of 8; a scale of another type"},
     {"RMSNormalization", 2, 2, all, root_mean_square_normalization, false,
      "rms_norm; of several axes, or with another scale: mul, reduce_mean, add, sqrt, div, mul", "another stash_type"},
-    {"RNN", 3, 6, 3, recurrent, false, "unrolled: matmul, add, tanh, split, concat", more_steps},
+    {"RNN", 3, 6, 3, recurrent, false, "rnn; at most 4 steps unrolled: matmul, add, tanh, split, concat",
+     recurrent_forms},
     {"Reciprocal", 1, 1, all, reciprocal, false, "div", ""},
     {"ReduceL1", 1, 2, 1, [](NodeContext& c) { reduce_mapped(c, Mapped::l1); }, false, "abs, reduce_sum",
      axes_not_constant},

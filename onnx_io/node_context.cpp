@@ -37,12 +37,44 @@ const char* attribute_type_name(int type) {
   }
 }
 
+bool is_zero_everywhere(const ConstantData& data) {
+  constexpr std::int64_t largest = std::int64_t{1} << 20;
+  if (!data.has_data() || !is_real(data.type().element)) return false;
+  if (!data.is_dense()) {
+    const auto element = data.splat_element();
+    return std::all_of(element.begin(), element.end(), [](auto byte) { return byte == decltype(byte){}; });
+  }
+  if (data.type().elements() > largest) return false;
+  const std::vector<double> elements = data.to_reals();
+  return std::all_of(elements.begin(), elements.end(), [](double element) { return element == 0; });
+}
+
 Shape without_leading_ones(const Shape& shape) {
   auto first = std::find_if(shape.begin(), shape.end(), [](std::int64_t extent) { return extent != 1; });
   return {first, shape.end()};
 }
 
 }  // namespace
+
+bool is_made_of_zeros(const Graph& graph, Value value) {
+  static const std::set<std::string_view> moving = {"broadcast", "concat", "reshape", "slice", "split", "transpose"};
+  std::set<NodeId> seen;
+  std::vector<NodeId> stack = {value.node};
+  while (!stack.empty()) {
+    const Node& node = graph.node(stack.back());
+    const bool first = seen.insert(stack.back()).second;
+    stack.pop_back();
+    if (!first || (node.is_op("fill") && node.attributes.real("value") == 0)) continue;
+    if (node.kind == NodeKind::constant) {
+      if (!is_zero_everywhere(*node.constant)) return false;
+    } else if (node.kind != NodeKind::op || !moving.contains(node.op)) {
+      return false;
+    } else {
+      for (const Value& input : node.inputs) stack.push_back(input.node);
+    }
+  }
+  return true;
+}
 
 Value NodeContext::value(std::size_t i) {
   Input& input = inputs_[i];
@@ -274,6 +306,12 @@ Value NodeContext::broadcast(Value value, const Shape& shape) {
   if (graph_->node(value.node).weight_only || own.size() > shape.size()) value = reshape(value, stripped);
   if (shape_of(value) == shape) return value;
   return op("broadcast", {value}, {{"shape", shape}});
+}
+
+bool NodeContext::is_zero(std::size_t i) const {
+  const Input& input = inputs_[i];
+  if (input.constant) return is_zero_everywhere(*input.constant);
+  return input.value && is_made_of_zeros(*graph_, *input.value);
 }
 
 ElementType NodeContext::real_type() const {

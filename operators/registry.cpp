@@ -394,7 +394,8 @@ std::size_t OperatorRegistry::output_count(std::string_view op, const Attributes
   IntegerScope scope;
   for (const AttributeSpec& spec : definition->attributes) {
     const AttributeValue* value = attributes.find(spec.name);
-    if (value == nullptr || value->index() != static_cast<std::size_t>(spec.kind)) return 0;
+    // What is not there matters only where the number of outputs follows from it.
+    if (value == nullptr || value->index() != static_cast<std::size_t>(spec.kind)) continue;
     if (const auto* integer = std::get_if<std::int64_t>(value)) scope.bind(spec.name, IntegerValue::of(*integer));
     if (const auto* list = std::get_if<std::vector<std::int64_t>>(value))
       scope.bind(spec.name, IntegerValue::of(Sizes(list->begin(), list->end())));

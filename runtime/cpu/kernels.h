@@ -20,6 +20,8 @@ namespace taso::cpu {
 [[nodiscard]] KernelOffer batch_norm(const KernelRequest& request, const OperatorRegistry& registry);
 [[nodiscard]] KernelOffer group_norm(const KernelRequest& request, const OperatorRegistry& registry);
 [[nodiscard]] KernelOffer lrn(const KernelRequest& request, const OperatorRegistry& registry);
+/// Recurrent layers, with products of oneDNN.
+[[nodiscard]] KernelOffer recurrent_layer(const KernelRequest& request, const OperatorRegistry& registry);
 /// Any operator that a specification defines, from its definition; row-major, or element-wise in any layout.
 [[nodiscard]] KernelOffer definition(const KernelRequest& request, const OperatorRegistry& registry);
 /// An element-wise operator on integers and truth values, or one that makes them of reals or chooses by them.

@@ -13,6 +13,9 @@ using UnaryLoop = void (*)(const float* x, float* y, std::int64_t count, float p
 /// y[i] = f(a[i], b[i]). y may be a or b.
 using BinaryLoop = void (*)(const float* a, const float* b, float* y, std::int64_t count);
 
+/// Columns of a matrix that lie together for LoopTable::panel_product.
+inline constexpr std::int64_t panel_width = 64;
+
 /// One function under its operator's name.
 struct UnaryEntry {
   std::string_view name;
@@ -39,6 +42,10 @@ struct LoopTable {
   float (*greatest)(const float* x, std::int64_t count);
   float (*least)(const float* x, std::int64_t count);
   float (*dot)(const float* a, const float* b, std::int64_t count);
+  /// y[r * y_stride + j] = sum of a[r * length + k] * panel[k * panel_width + j] over k < length, for r < rows and
+  /// j < columns, of which there are at most panel_width.
+  void (*panel_product)(const float* a, std::int64_t rows, std::int64_t length, const float* panel, float* y,
+                        std::int64_t y_stride, std::int64_t columns);
   /// y[i] += x[i], y[i] = max(y[i], x[i]), y[i] *= factor, y[i] = x[i] * a + b, y[i] = x[i] * a[i] + b[i].
   void (*accumulate)(const float* x, float* y, std::int64_t count);
   void (*accumulate_maximum)(const float* x, float* y, std::int64_t count);

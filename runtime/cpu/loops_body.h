@@ -385,6 +385,40 @@ float dot(const float* a, const float* b, Count count) {
   return total;
 }
 
+/// So many rows at once: sums of a panel's width stay in registers.
+template <int Rows>
+void panel_rows(const float* a, Count length, const float* panel, float* y, Count y_stride, Count columns) {
+  using Vector = float __attribute__((vector_size(64)));
+  using Anywhere = float __attribute__((vector_size(64), aligned(4), may_alias));
+  constexpr Count lanes = sizeof(Vector) / sizeof(float);
+  constexpr int vectors = static_cast<int>(panel_width / lanes);
+  Vector sums[Rows][vectors] = {};
+  for (Count k = 0; k < length; ++k, panel += panel_width) {
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) {
+      const Vector of_k = *reinterpret_cast<const Anywhere*>(panel + v * lanes);
+#pragma GCC unroll 4
+      for (int r = 0; r < Rows; ++r) sums[r][v] += of_k * a[r * length + k];
+    }
+  }
+  float row[panel_width];
+#pragma GCC unroll 4
+  for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) *reinterpret_cast<Anywhere*>(row + v * lanes) = sums[r][v];
+    memcpy(y + r * y_stride, row, static_cast<size_t>(columns) * sizeof(float));
+  }
+}
+
+void panel_product(const float* a, Count rows, Count length, const float* panel, float* y, Count y_stride,
+                   Count columns) {
+  for (; rows >= 4; rows -= 4, a += 4 * length, y += 4 * y_stride)
+    panel_rows<4>(a, length, panel, y, y_stride, columns);
+  if (rows == 3) panel_rows<3>(a, length, panel, y, y_stride, columns);
+  if (rows == 2) panel_rows<2>(a, length, panel, y, y_stride, columns);
+  if (rows == 1) panel_rows<1>(a, length, panel, y, y_stride, columns);
+}
+
 void accumulate(const float* x, float* y, Count count) {
 #pragma omp simd
   for (Count i = 0; i < count; ++i) y[i] += x[i];
@@ -509,6 +543,7 @@ const LoopTable* TASO_LOOPS_NAME() {
                                       greatest,
                                       least,
                                       dot,
+                                      panel_product,
                                       accumulate,
                                       accumulate_maximum,
                                       accumulate_products,

@@ -227,6 +227,48 @@ def op_cumulative_sum(x, axis):
     return jnp.cumsum(x, axis=axis)
 
 
+def recurrent_layer(x, w, r, bias, states, forward, step):
+    """The states of all steps, then the last ones: step(given, states, r, bias of the state) makes those of a step."""
+    rows = w.shape[1]
+    made = []
+    for e in range(w.shape[0]):
+        def advance(state, given, e=e):
+            new = step(given, state, r[e], bias[e, rows:])
+            return new, new[0]
+        last, all_steps = lax.scan(advance, tuple(s[e] for s in states), x @ w[e].T + bias[e, :rows],
+                                   reverse=e >= forward)
+        made.append((all_steps, *last))
+    return (jnp.stack([m[0] for m in made], axis=1),
+            *(jnp.stack([m[1 + i] for m in made])[None] for i in range(len(states))))
+
+
+def op_lstm(x, w, r, bias, h0, c0, forward):
+    def step(given, state, r, bias):
+        h, c = state
+        i, o, f, new = jnp.split(given + h @ r.T + bias, 4, axis=-1)
+        c = op_sigmoid(f) * c + op_sigmoid(i) * jnp.tanh(new)
+        return op_sigmoid(o) * jnp.tanh(c), c
+    return recurrent_layer(x, w, r, bias, (h0, c0), forward, step)
+
+
+def op_gru(x, w, r, bias, h0, forward, linear_before_reset):
+    def step(given, state, r, bias):
+        h = state[0]
+        n = h.shape[-1]
+        z, reset = jnp.split(op_sigmoid(given[:, :2 * n] + h @ r[:2 * n].T + bias[:2 * n]), 2, axis=-1)
+        if linear_before_reset:
+            again = reset * (h @ r[2 * n:].T + bias[2 * n:])
+        else:
+            again = (reset * h) @ r[2 * n:].T + bias[2 * n:]
+        return (z * h + (1 - z) * jnp.tanh(given[:, 2 * n:] + again),)
+    return recurrent_layer(x, w, r, bias, (h0,), forward, step)
+
+
+def op_rnn(x, w, r, bias, h0, forward, act):
+    return recurrent_layer(x, w, r, bias, (h0,), forward,
+                           lambda given, state, r, bias: (act(given + state[0] @ r.T + bias),))
+
+
 def op_reduce_max(x, axes):
     return jnp.max(x, axis=axes, keepdims=True)
 

@@ -605,13 +605,15 @@ TEST_F(Symbolic, PiecesOfAnySize) {
   EXPECT_EQ(counts(after)["Split"], 1);
 }
 
-// A node that is not understood has the type that ONNX's schema gives it, at all sizes: what stands behind it is open.
+// A node that is not understood (it clips) has the type that ONNX's schema gives it, at all sizes: what stands behind
+// it is open.
 TEST_F(Symbolic, ARecurrenceHidesNothing) {
   ModelBuilder builder(17, "recurrence");
   builder.add_symbolic_input("x", {"length", "batch", "3"});
   builder.add_initializer("weights", {1, 8, 3}, numbers(24));
   builder.add_initializer("again", {1, 8, 2}, numbers(16, 0.2F));
-  builder.add_node("LSTM", {"x", "weights", "again"}, {"h"}, {{"hidden_size", 2}}, "rnn");  // [length, 1, batch, 2]
+  builder.add_node("LSTM", {"x", "weights", "again"}, {"h"}, {{"hidden_size", 2}, {"clip", 9.0}},
+                   "rnn");  // [length, 1, batch, 2]
   add_siblings(builder, "h", 2);
   builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
   builder.add_symbolic_output("y", {"length", "1", "batch", "4"});
@@ -619,6 +621,60 @@ TEST_F(Symbolic, ARecurrenceHidesNothing) {
   EXPECT_EQ(counts(after)["MatMul"], 1);
   EXPECT_EQ(counts(after)["LSTM"], 1);
   EXPECT_THAT(report_, HasSubstr("the result is for all sizes"));
+}
+
+// As exporters write a layer without an initial state: zeros whose extents are counted from the input, of which each
+// layer takes its part. The layer has none then.
+TEST_F(Symbolic, InitialStatesOfZerosAreLeftOut) {
+  ModelBuilder builder(17, "zeros");
+  builder.add_symbolic_input("x", {"length", "batch", "3"});
+  builder.add_initializer("one", {}, std::vector<std::int64_t>{1});
+  builder.add_initializer("first", {1}, std::vector<std::int64_t>{0});
+  builder.add_initializer("second", {1}, std::vector<std::int64_t>{2});
+  builder.add_initializer("layers", {1}, std::vector<std::int64_t>{4});
+  builder.add_initializer("hidden", {1}, std::vector<std::int64_t>{2});
+  builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
+  builder.add_node("Gather", {"shape", "one"}, {"batch"}, {{"axis", 0}}, "batch");
+  builder.add_node("Unsqueeze", {"batch", "first"}, {"samples"}, {}, "samples");
+  builder.add_node("Concat", {"layers", "samples", "hidden"}, {"extents"}, {{"axis", 0}}, "extents");
+  builder.add_node("ConstantOfShape", {"extents"}, {"zeros"}, {}, "zeros");
+  builder.add_node("Slice", {"zeros", "second", "layers", "first"}, {"state"}, {}, "state");
+  builder.add_initializer("w", {2, 6, 3}, numbers(36));
+  builder.add_initializer("r", {2, 6, 2}, numbers(24, 0.2F));
+  builder.add_initializer("b", {2, 12}, numbers(24, 0.1F));
+  builder.add_node("GRU", {"x", "w", "r", "b", "", "state"}, {"h", "last"},
+                   {{"hidden_size", 2}, {"direction", "bidirectional"}}, "gru");
+  builder.add_node("Relu", {"last"}, {"z"}, {}, "relu");
+  builder.add_symbolic_output("h", {"length", "2", "batch", "2"});
+  builder.add_symbolic_output("z", {"2", "batch", "2"});
+  const onnx::ModelProto after =
+      optimize_for_all(message(builder.serialize()), {{"x:1,1,3"}, {"x:9,2,3"}, {"x:4,7,3"}});
+  EXPECT_EQ(after.graph().node_size(), 2);
+  EXPECT_EQ(counts(after)["GRU"], 1);
+  EXPECT_EQ(after.graph().node(0).input_size(), 4);
+  EXPECT_EQ(after.graph().node(0).output_size(), 2);
+}
+
+// A layer in both directions, as exporters write it that know one: two nodes, side by side. It becomes one node.
+TEST_F(Symbolic, TwoDirectionsAreOneLayer) {
+  ModelBuilder builder(17, "directions");
+  builder.add_symbolic_input("x", {"length", "batch", "3"});
+  builder.add_initializer("axis", {1}, std::vector<std::int64_t>{1});
+  for (const std::string direction : {"forward", "reverse"}) {
+    builder.add_initializer(direction + "_w", {1, 8, 3}, numbers(24, 0.1F));
+    builder.add_initializer(direction + "_r", {1, 8, 2}, numbers(16, 0.2F));
+    builder.add_initializer(direction + "_b", {1, 16}, numbers(16, 0.3F));
+    builder.add_node("LSTM", {"x", direction + "_w", direction + "_r", direction + "_b"}, {direction + "_h"},
+                     {{"hidden_size", 2}, {"direction", direction}}, direction);
+    builder.add_node("Squeeze", {direction + "_h", "axis"}, {direction}, {}, direction + "_squeeze");
+  }
+  builder.add_node("Concat", {"forward", "reverse"}, {"y"}, {{"axis", -1}}, "beside");
+  builder.add_symbolic_output("y", {"length", "batch", "4"});
+  const onnx::ModelProto after =
+      optimize_for_all(message(builder.serialize()), {{"x:1,1,3"}, {"x:9,2,3"}, {"x:4,7,3"}});
+  EXPECT_EQ(counts(after)["LSTM"], 1);
+  EXPECT_EQ(counts(after)["Concat"], 0);
+  EXPECT_EQ(after.graph().node_size(), 3);
 }
 
 // As rotary embeddings are exported: the width of a head is read from a shape.

@@ -292,7 +292,7 @@ TEST(Recurrences, LstmIsALoop) {
     m = next_m;
     expected.insert(expected.end(), h.begin(), h.end());
   }
-  const std::vector<double> result = run("lstm", in);
+  const std::vector<double> result = run("simple_lstm", in);
   ASSERT_EQ(result.size(), expected.size());
   for (std::size_t i = 0; i < result.size(); ++i) EXPECT_NEAR(result[i], expected[i], 1e-12) << i;
 }

@@ -204,10 +204,11 @@ TEST(DefinitionKernel, ComputesRecurrences) {
       "input x f32[1, 40]\noutput cumsum(x)\n",
       "input x f32[70]\noutput cumsum_backwards(x)\n",
       "input x f32[5, 3]\ninput s f32[3]\noutput cumsum_from(x, s)\n",
-      "input x f32[4, 2, 3]\ninput w f32[3, 5]\ninput r f32[5, 5]\ninput h f32[2, 5]\noutput rnn(x, w, r, h)\n",
+      "input x f32[4, 2, 3]\ninput w f32[3, 5]\ninput r f32[5, 5]\ninput h f32[2, 5]\noutput simple_rnn(x, w, r, h)\n",
       "input x f32[4, 2, 3]\ninput w f32[3, 20]\ninput r f32[5, 20]\ninput h f32[2, 5]\ninput c f32[2, 5]\n"
-      "output lstm(x, w, r, h, c)\n",
-      "input x f32[4, 2, 3]\ninput w f32[3, 15]\ninput r f32[5, 15]\ninput h f32[2, 5]\noutput gru(x, w, r, h)\n",
+      "output simple_lstm(x, w, r, h, c)\n",
+      "input x f32[4, 2, 3]\ninput w f32[3, 15]\ninput r f32[5, 15]\ninput h f32[2, 5]\noutput simple_gru(x, w, r, "
+      "h)\n",
   };
   for (const std::string& graph : graphs)
     for (const int threads : {1, 2}) expect_like_the_reference(graph, own, threads);

@@ -125,6 +125,27 @@ TEST(Loops, AllInstructionSetsHaveTheSameFunctions) {
   EXPECT_EQ(find_binary("relu"), nullptr);
 }
 
+TEST(Loops, PanelProducts) {
+  constexpr std::int64_t length = 5, apart = panel_width + 3;
+  std::vector<float> panel(length * panel_width);
+  for (std::size_t i = 0; i < panel.size(); ++i) panel[i] = static_cast<float>(i % 7) - 3;
+  for (const LoopTable* table : tables())
+    for (const std::int64_t rows : {1, 2, 3, 4, 5, 11})
+      for (const std::int64_t columns : {std::int64_t{1}, std::int64_t{31}, panel_width}) {
+        std::vector<float> a(static_cast<std::size_t>(rows * length)), y(static_cast<std::size_t>(rows * apart), -1.0F);
+        for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i % 5) - 1;
+        table->panel_product(a.data(), rows, length, panel.data(), y.data(), apart, columns);
+        for (std::int64_t r = 0; r < rows; ++r)
+          for (std::int64_t j = 0; j < apart; ++j) {
+            float expected = j < columns ? 0.0F : -1.0F;  // what stands behind is not touched
+            for (std::int64_t k = 0; k < length && j < columns; ++k)
+              expected +=
+                  a[static_cast<std::size_t>(r * length + k)] * panel[static_cast<std::size_t>(k * panel_width + j)];
+            ASSERT_EQ(y[static_cast<std::size_t>(r * apart + j)], expected) << table->instruction_set;
+          }
+      }
+}
+
 TEST(Loops, Transpose) {
   for (const LoopTable* table : tables())
     for (const auto& [rows, columns] : {std::pair{1, 1}, {16, 16}, {17, 33}, {3, 40}, {40, 3}}) {

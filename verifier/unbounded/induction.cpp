@@ -114,10 +114,8 @@ NormalForm at(FormBuilder& builder, const NormalForm& form, const std::vector<Sy
   return result;
 }
 
-// The only factor of a form that is one read of a state and nothing else.
-const Factor* only_state(const NormalForm& form) {
-  if (form.size() != 1) return nullptr;
-  const Term& term = form[0];
+// The only factor of a summand that is one read of a state and nothing else.
+const Factor* only_state(const Term& term) {
   if (!(term.coefficient == Rational{1, 1}) || !term.bound.empty() || !term.guards.empty() ||
       term.factors.size() != 1 || term.factors[0].power != 1 || !States::is_state(term.factors[0]))
     return nullptr;
@@ -139,6 +137,21 @@ const Factor* one_state(const Term& term) {
   return result;
 }
 
+// The summands that stand under all of some guards, without these.
+NormalForm under(const std::vector<Atom>& guards, const NormalForm& form) {
+  NormalForm result;
+  for (Term term : form) {
+    const bool all = std::all_of(guards.begin(), guards.end(), [&](const Atom& guard) {
+      return std::find(term.guards.begin(), term.guards.end(), guard) != term.guards.end();
+    });
+    if (!all) continue;
+    std::erase_if(term.guards,
+                  [&](const Atom& guard) { return std::find(guards.begin(), guards.end(), guard) != guards.end(); });
+    result.push_back(std::move(term));
+  }
+  return result;
+}
+
 }  // namespace
 
 std::vector<SymbolId> Induction::variables(std::uint32_t state) {
@@ -147,21 +160,25 @@ std::vector<SymbolId> Induction::variables(std::uint32_t state) {
   return result;
 }
 
-std::optional<Induction::Relation> Induction::as_relation(const NormalForm& read, const NormalForm& form) {
-  const Factor* const state = only_state(read);
+std::optional<Induction::Relation> Induction::as_relation(const Term& read, const NormalForm& form) {
+  Term bare = read;
+  bare.guards.clear();
+  const Factor* const state = only_state(bare);
   if (state == nullptr) return std::nullopt;
   Relation relation{state->tensor, variables(state->tensor), {}};
   const std::size_t steps = states_[state->tensor].steps;
-  // The step may be any expression, as long as all states are read at it; other indices are variables.
+  // The step may be any expression, as long as all states are read at it; other indices are variables, or the only ones
+  // that there are.
+  Facts facts = facts_;
   Facts::Replacement replacement;
   for (std::size_t i = 0; i < relation.at.size(); ++i) {
     const std::optional<SymbolId> symbol = state->indices[i].as_symbol();
     const bool known = symbol && std::any_of(replacement.begin(), replacement.end(),
                                              [&](const auto& entry) { return entry.first == *symbol; });
     if (symbol && !known) replacement.emplace_back(*symbol, Polynomial::symbol(relation.at[i]));
-    if ((!symbol || known) && i != steps) return std::nullopt;
+    const bool only = facts.reduce(states_[state->tensor].shape[i]) == Polynomial(1);
+    if ((!symbol || known) && i != steps && !only) return std::nullopt;
   }
-  Facts facts = facts_;
   FormBuilder builder(facts);
   const Polynomial step = Polynomial::symbol(relation.at[steps]);
   const auto at_step = [&](const Factor& factor, const std::vector<Atom>&) -> std::optional<NormalForm> {
@@ -171,7 +188,7 @@ std::optional<Induction::Relation> Induction::as_relation(const NormalForm& read
     result.power = 1;
     return builder.factor(std::move(result));
   };
-  relation.form = builder.substitute(Rewriter(builder, at_step).rewrite(form), replacement);
+  relation.form = builder.substitute(Rewriter(builder, at_step).rewrite(under(read.guards, form)), replacement);
   if (!builder.problem().empty()) return std::nullopt;
   return relation;
 }
@@ -267,8 +284,8 @@ std::vector<Induction::Relations> Induction::candidates(const NormalForm& a, con
       return;
     result.push_back(with_others(*relation));
   };
-  add(as_relation(a, b));
-  add(as_relation(b, a));
+  for (const Term& term : a) add(as_relation(term, b));
+  for (const Term& term : b) add(as_relation(term, a));
   for (const std::uint32_t state : states_of(a))
     for (const std::uint32_t other : states_of(b)) add(as_pair(state, other));
   add(as_sum(a, b));

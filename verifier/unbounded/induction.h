@@ -43,8 +43,9 @@ class Induction {
   using Relations = std::vector<Relation>;
 
   [[nodiscard]] std::vector<Relations> candidates(const NormalForm& a, const NormalForm& b);
-  /// The relation that a form is everywhere one read of a state at indices that are variables.
-  [[nodiscard]] std::optional<Relation> as_relation(const NormalForm& read, const NormalForm& form);
+  /// The relation that what a form is under the guards of a summand, one read of a state at indices that are variables,
+  /// it is everywhere.
+  [[nodiscard]] std::optional<Relation> as_relation(const Term& read, const NormalForm& form);
   /// The relation that a state is the sum of those in which the summands of another form differ from that of a form.
   [[nodiscard]] std::optional<Relation> as_sum(const NormalForm& one, const NormalForm& sum);
   [[nodiscard]] std::optional<Relation> as_pair(std::uint32_t state, std::uint32_t other);
