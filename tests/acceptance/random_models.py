@@ -409,6 +409,8 @@ def power(g):
         positive = g.emit("Abs", [a], a.elem, a.shape, **a.same())
         one = g.constant(np.array(1, NUMPY[a.elem]))
         a = g.emit("Add", [positive, one], a.elem, a.shape, a.bound + 1, a.fraction)
+    if a.bound > 1e60:
+        raise Unfit
     return g.emit("Pow", [a, b], a.elem, a.shape, max(1, a.bound)**max(1, exponent),
                   a.fraction * exponent if a.exact and exponent in (0, 1, 2, 3) else None)
 
@@ -606,6 +608,8 @@ def reduce(g):
         if op in ("ReduceMean", "ReduceL2", "ReduceLogSumExp"):
             raise Unfit
         return g.emit(op, operands, a.elem, shape, **attributes)
+    if length * math.log(max(1, a.bound)) > 600:
+        raise Unfit
     bound = {"ReduceMax": a.bound, "ReduceMin": a.bound, "ReduceMean": a.bound, "ReduceProd": max(1, a.bound)**length,
              "ReduceSumSquare": length * a.bound**2, "ReduceLogSumExp": a.bound + math.log(length)}.get(op, length * a.bound)
     if op == "ReduceLogSumExp" and a.bound > 8:
