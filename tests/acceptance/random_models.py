@@ -1215,8 +1215,11 @@ def optimized_otherwise(programs, how, trials):
 def executed_otherwise(programs, trials, counts):
     """The same for taso-run, of the graphs that are understood."""
     carried = programs.carried(model_of([t.graph for t in trials]))
+    half = len(trials) // 2
     if carried is None:
-        return {} if len(trials) > 1 else {trials[0]: "taso-run does not read it"}
+        if len(trials) == 1:
+            return {trials[0]: "taso-run does not read it"}
+        return {**executed_otherwise(programs, trials[:half], counts), **executed_otherwise(programs, trials[half:], counts)}
     trials = [t for t in trials if t.graph.name not in carried]
     if not trials:
         return {}
