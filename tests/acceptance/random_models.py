@@ -295,6 +295,9 @@ class Graph:
         part.trim()
         return part
 
+    def has(self, *elems):
+        return any(v.elem in elems for v in self.values)
+
     def feeds(self):
         """(what is particular, name -> array): at each size, and at the first with special values."""
         rounds = [(i, False) for i in range(len(SIZES) if self.symbolic else 2)] + [(0, True)]
@@ -409,6 +412,8 @@ def power(g):
         positive = g.emit("Abs", [a], a.elem, a.shape, **a.same())
         one = g.constant(np.array(1, NUMPY[a.elem]))
         a = g.emit("Add", [positive, one], a.elem, a.shape, a.bound + 1, a.fraction)
+    if a.bound > 1e60:
+        raise Unfit
     return g.emit("Pow", [a, b], a.elem, a.shape, max(1, a.bound)**max(1, exponent),
                   a.fraction * exponent if a.exact and exponent in (0, 1, 2, 3) else None)
 
@@ -606,6 +611,8 @@ def reduce(g):
         if op in ("ReduceMean", "ReduceL2", "ReduceLogSumExp"):
             raise Unfit
         return g.emit(op, operands, a.elem, shape, **attributes)
+    if length * math.log(max(1, a.bound)) > 600:
+        raise Unfit
     bound = {"ReduceMax": a.bound, "ReduceMin": a.bound, "ReduceMean": a.bound, "ReduceProd": max(1, a.bound)**length,
              "ReduceSumSquare": length * a.bound**2, "ReduceLogSumExp": a.bound + math.log(length)}.get(op, length * a.bound)
     if op == "ReduceLogSumExp" and a.bound > 8:
@@ -1066,7 +1073,7 @@ class Trial:
         inner = session(model_of([graph], [wide.get(n, known[n]) for n in made],
                                  [helper.make_node("Cast", [n], [v.name], to=T.FLOAT) for n, v in wide.items()]))
         # ONNX Runtime computes several nodes of 16 bits in 32: what is between is then rounded only if it is an output.
-        narrow = any(v.elem in (T.FLOAT16, T.BFLOAT16) for v in graph.values)
+        narrow = graph.has(T.FLOAT16, T.BFLOAT16)
         runner = session(model_of([graph])) if narrow else inner
         if runner is None or inner is None:
             self.reason = "not loaded"
@@ -1176,11 +1183,17 @@ class Programs:
         return {v.name: np.load(folder / "out" / f"{v.name}.npy") for v in model.graph.output}, None
 
 
+LACKING = "ONNX Runtime lacks operators of the result"
+
+
 def judged(path, trials):
     """What differs in a file's result: trial -> words."""
     runner = session(str(path))
     if runner is None:
-        return {t: "ONNX Runtime does not load the result" for t in trials} if len(trials) == 1 else None
+        if len(trials) > 1:
+            return None
+        # ONNX Runtime has few operators of bfloat16 on a CPU: not always those that others consist of.
+        return {trials[0]: LACKING if trials[0].graph.has(T.BFLOAT16) else "ONNX Runtime does not load the result"}
     found = {}
     for number, (where, _) in enumerate(trials[0].feeds):
         try:
@@ -1211,8 +1224,11 @@ def optimized_otherwise(programs, how, trials):
 def executed_otherwise(programs, trials, counts):
     """The same for taso-run, of the graphs that are understood."""
     carried = programs.carried(model_of([t.graph for t in trials]))
+    half = len(trials) // 2
     if carried is None:
-        return {} if len(trials) > 1 else {trials[0]: "taso-run does not read it"}
+        if len(trials) == 1:
+            return {trials[0]: "taso-run does not read it"}
+        return {**executed_otherwise(programs, trials[:half], counts), **executed_otherwise(programs, trials[half:], counts)}
     trials = [t for t in trials if t.graph.name not in carried]
     if not trials:
         return {}
@@ -1300,6 +1316,9 @@ def main():
             else:
                 check = lambda some, how=how: optimized_otherwise(programs, how, some)
             for trial, what in check(trials).items():
+                if what == LACKING:
+                    counts["with results of bfloat16 that it lacks"] += 1
+                    continue
                 counts["differences"] += 1
                 kept = dict(counts)
                 least, again = smallest(trial, check)
@@ -1311,7 +1330,7 @@ def main():
             print(f"{file} files, {dict(counts)}, {time.monotonic() - begun:.0f} s", flush=True)
     print(f"{counts['compared']} graphs in {file - options.first} files, {sum(drawn.values())} nodes of {len(drawn)} operators: "
           f"{counts['differences']} differences; {counts['run by taso-run']} run by taso-run; left out: "
-          + (", ".join(f"{n} {what}" for what, n in counts.items() if what in ("not loaded", "not run", "not defined", "without a node")) or "none"))
+          + (", ".join(f"{n} {what}" for what, n in counts.items() if what in ("not loaded", "not run", "not defined", "without a node", "with results of bfloat16 that it lacks")) or "none"))
     if options.verbose:
         print(", ".join(f"{op} {n}" for op, n in drawn.most_common()))
     return int((counts["differences"] == 0) == options.plant_fault)
