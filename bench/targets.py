@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What other tools and taso-opt make of models for ONNX Runtime: all variants of a model run in turn, in one process.
 
-  bench/targets.py MODEL.onnx... [--programs build/release/bin] [--threads 1,2] [--out build/bench-targets]
+  bench/targets.py MODEL.onnx... [--programs build/release/bin] [--threads 1,2] [--domain com.microsoft] [--out build/bench-targets]
 
 Needs a Python with onnxruntime (scripts/setup --targets); onnxsim and onnxslim take part where it has them. Prints a
 table in Markdown. A time is a median; a ratio the median, over the rounds, of the original's time over the variant's;
@@ -49,9 +49,10 @@ def slimmed(model, out):
         onnxslim.slim(model, out)
 
 
-def optimized(model, out, options, threads):
+def optimized(model, out, options, threads, domains=()):
     command = [os.path.join(options.programs, "taso-opt"), model, "-o", out, "--device", "ort", "--worker-python",
-               sys.executable, "--threads", str(threads), "-q"] + options.taso
+               sys.executable, "--threads", str(threads), "-q"]
+    command += [text for domain in domains for text in ("--allow-domain", domain)] + options.taso
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr else "exit code %d" % done.returncode)
@@ -107,6 +108,9 @@ def row(model, threads, options):
     stem = os.path.splitext(os.path.basename(model))[0]
     makers = [("ONNX Runtime's own", folded), ("onnxsim", simplified), ("OnnxSlim", slimmed),
               ("taso-opt", lambda source, out: optimized(source, out, options, threads))]
+    for domain in options.domains:
+        makers.append(("with " + domain, lambda source, out, domain=domain:
+                       optimized(source, out, options, threads, [domain])))
     files, cells = [model, model], {}
     for name, make in makers:
         out = os.path.join(options.out, "%s.%s.%d.onnx" % (stem, name.split("'")[0].replace(" ", "-"), threads))
@@ -147,6 +151,8 @@ def main():
     parser.add_argument("--threads", default="1")
     parser.add_argument("--rounds", type=int, default=32)
     parser.add_argument("--out", default=os.path.join(ROOT, "build", "bench-targets"))
+    parser.add_argument("--domain", dest="domains", action="append", default=[],
+                        help="a column for taso-opt --allow-domain DOMAIN; repeatable")
     parser.add_argument("--taso", nargs=argparse.REMAINDER, default=[], help="further options of taso-opt")
     options = parser.parse_args()
     os.makedirs(options.out, exist_ok=True)
