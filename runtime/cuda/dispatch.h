@@ -273,6 +273,16 @@ void run(const GatheringStep& step, const Buffers& buffers, Runner& runner) {
 }
 
 template <class Runner>
+void run(const WordsStep& step, const Buffers& buffers, Runner& runner) {
+  Words words = step.shape;
+  words.a = source<std::byte>(step.a, buffers);
+  words.b = source<std::byte>(step.b, buffers);
+  words.c = source<std::byte>(step.c, buffers);
+  words.y = target<std::byte>(step.y, buffers);
+  runner.each(words, words.walk.elements);
+}
+
+template <class Runner>
 void run(const PoolingStep& step, const Buffers& buffers, Runner& runner) {
   with_float(step.element, [&]<class T>(T*) {
     const Pooling<float>& shape = step.shape;

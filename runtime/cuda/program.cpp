@@ -467,6 +467,116 @@ PlannedProgram response_normed(const KernelRequest& request) {
   return one_step("own lrn", step);
 }
 
+/// How a kernel reads and writes elements of a type; nothing for f64 and what is narrower than a byte.
+std::optional<WordType> word_type(ElementType element) {
+  switch (element) {
+    case ElementType::boolean:
+      return WordType::boolean;
+    case ElementType::i8:
+      return WordType::i8;
+    case ElementType::i16:
+      return WordType::i16;
+    case ElementType::i32:
+      return WordType::i32;
+    case ElementType::i64:
+      return WordType::i64;
+    case ElementType::u8:
+      return WordType::u8;
+    case ElementType::u16:
+      return WordType::u16;
+    case ElementType::u32:
+      return WordType::u32;
+    case ElementType::u64:
+      return WordType::u64;
+    case ElementType::f16:
+      return WordType::f16;
+    case ElementType::bf16:
+      return WordType::bf16;
+    case ElementType::f32:
+      return WordType::f32;
+    default:
+      return std::nullopt;
+  }
+}
+
+struct WordRow {
+  std::string_view op;
+  WordFunction function;
+};
+constexpr WordRow word_rows[] = {
+    {"bitwise_and", WordFunction::bit_and},
+    {"bitwise_not", WordFunction::bit_not},
+    {"bitwise_or", WordFunction::bit_or},
+    {"bitwise_xor", WordFunction::bit_xor},
+    {"cast", WordFunction::convert},
+    {"equal", WordFunction::equal},
+    {"integer_abs", WordFunction::absolute},
+    {"integer_add", WordFunction::add},
+    {"integer_equal", WordFunction::equal},
+    {"integer_less", WordFunction::less},
+    {"integer_less_equal", WordFunction::less_equal},
+    {"integer_maximum", WordFunction::maximum},
+    {"integer_minimum", WordFunction::minimum},
+    {"integer_mul", WordFunction::mul},
+    {"integer_neg", WordFunction::negate},
+    {"integer_sub", WordFunction::sub},
+    {"is_nan", WordFunction::is_nan},
+    {"less", WordFunction::less},
+    {"less_equal", WordFunction::less_equal},
+    {"logical_and", WordFunction::bit_and},
+    {"logical_equal", WordFunction::equal},
+    {"logical_not", WordFunction::logical_not},
+    {"logical_or", WordFunction::bit_or},
+    {"logical_xor", WordFunction::bit_xor},
+    {"select", WordFunction::select},
+};
+
+std::vector<std::string_view> names_of_word_rows() {
+  std::vector<std::string_view> names;
+  for (const WordRow& row : word_rows) names.push_back(row.op);
+  return names;
+}
+
+PlannedProgram words(const KernelRequest& request) {
+  const auto* const row = std::find_if(std::begin(word_rows), std::end(word_rows),
+                                       [&](const WordRow& one) { return one.op == request.op; });
+  const std::size_t count = request.inputs.size(), first = row->function == WordFunction::select ? 1 : 0;
+  if (request.outputs.size() != 1 || count <= first || count > 3) return no_program("other operands than it has");
+  const Operand& y = request.outputs[0];
+  WordsStep step;
+  const auto operands = word_type(request.inputs[first].type.element), result = word_type(y.type.element);
+  if (!operands || !result) return no_program("elements of a type that no kernel computes with");
+  std::array<Strides, 4> strides;
+  strides.fill(Strides(y.type.shape.size(), 0));
+  strides[0] = strides_of(y);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Operand& x = request.inputs[i];
+    if (i >= first && x.type.element != request.inputs[first].type.element) return no_program("operands of two types");
+    if (!is_broadcastable(x.type.shape, y.type.shape)) return no_program("an input does not broadcast to the output");
+    strides[i + 1] = broadcast_strides(x.type.shape, strides_of(x), y.type.shape);
+  }
+  const auto walk = walk_of<4>(y.type.shape, strides);
+  if (!walk) return too_many_axes();
+  step.a = input(0);
+  if (count > 1) step.b = input(1);
+  if (count > 2) step.c = input(2);
+  step.y = output(0);
+  step.shape.walk = *walk;
+  step.shape.operands = *operands;
+  step.shape.result = *result;
+  step.shape.function = row->function;
+  return one_step("own words", step);
+}
+
+/// A conversion between reals that a device keeps alike changes nothing.
+PlannedProgram converted(const KernelRequest& request) {
+  if (request.inputs.size() != 1 || !is_one_float(request)) return words(request);
+  KernelRequest same = request;
+  same.op = "apply";
+  same.attributes = {{"act", SymbolValue{"identity"}}};
+  return elementwise(same);
+}
+
 struct Row {
   std::vector<std::string_view> operators;
   PlannedProgram (*plan)(const KernelRequest& request);
@@ -484,6 +594,8 @@ const std::vector<Row>& table() {
         "regroup"},
        moved},
       {{"gather"}, gathered},
+      {{"cast"}, converted},
+      {names_of_word_rows(), words},
       {{"max_pool2d", "avg_pool2d_include", "avg_pool2d_exclude"}, pooled},
       {{"reduce_sum", "reduce_mean", "reduce_max", "global_avg_pool"}, reduced},
       {{"softmax"}, softmaxed},

@@ -80,6 +80,10 @@ struct GatheringStep {
   Walk<3> walk;
   std::int64_t extent = 0, stride = 0;
 };
+struct WordsStep {
+  Slot a, b, c, y;
+  Words shape{};  ///< All but pointers.
+};
 struct PoolingStep {
   ElementType element = ElementType::f32;
   Slot x, y;
@@ -167,7 +171,7 @@ struct RowChainStep {
 };
 
 using Step = std::variant<UnaryStep, BinaryStep, EpilogueStep, CopyStep, FillStep, PaddingStep, GatheringStep,
-                          PoolingStep, DepthwiseStep, BatchNormStep, LrnStep, ReductionStep, ThinProductStep,
+                          WordsStep, PoolingStep, DepthwiseStep, BatchNormStep, LrnStep, ReductionStep, ThinProductStep,
                           SoftmaxStep, RowNormStep, GroupNormStep, CopiesStep, ChainStep, RowChainStep>;
 
 /// Steps in order.

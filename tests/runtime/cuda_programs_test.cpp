@@ -99,6 +99,60 @@ TEST(Programs, MoveAnyType) {
       }
 }
 
+TEST(Programs, WordsAreWhatIsDefined) {
+  RequestMaker maker(6);
+  for (const std::string& op : RequestMaker::word_operators()) {
+    int made = 0;
+    for (int attempt = 0; attempt < 200 && made < (op == "cast" ? 150 : 40); ++attempt) {
+      const auto request = maker.word(op);
+      if (!request) continue;
+      const cuda::PlannedProgram planned = cuda::plan_program(*request);
+      ASSERT_TRUE(planned.program) << request->key() << ": " << planned.reason;
+      EXPECT_EQ(planned.program->name, op == "cast" && request->inputs[0].type == request->outputs[0].type &&
+                                               is_float(request->inputs[0].type.element)
+                                           ? "own elementwise"
+                                           : "own words");
+      check_program(Example(*request, static_cast<std::uint64_t>(attempt)), *planned.program);
+      ++made;
+    }
+    EXPECT_GE(made, 40) << op;
+  }
+}
+
+// In narrow types: a program by itself, as the reference computes in the stored ones.
+TEST(Programs, ConversionsOfHalvesAreOfTheirValues) {
+  const std::vector<float> values = {0.5F, -1.25F, 1000, -70000, 3.0e-6F, 0};
+  const Shape shape = {static_cast<std::int64_t>(values.size())};
+  for (const ElementType from : {ElementType::f16, ElementType::bf16, ElementType::f32})
+    for (const ElementType to : {ElementType::f16, ElementType::bf16, ElementType::f32, ElementType::i32}) {
+      KernelRequest request{"cast", {{"to", SymbolValue{to_string(to)}}}, {}, {}, 1};
+      request.inputs.push_back({{from, shape}, Layout::row_major});
+      request.outputs.push_back({{to, shape}, Layout::row_major});
+      const cuda::PlannedProgram planned = cuda::plan_program(request);
+      ASSERT_TRUE(planned.program) << request.key() << ": " << planned.reason;
+      std::vector<std::byte> x(values.size() * 8), y(values.size() * 8);
+      for (std::size_t i = 0; i < values.size(); ++i) set_element(x.data(), i, from, values[i]);
+      const std::byte* source = x.data();
+      std::byte* target = y.data();
+      HostRunner runner;
+      for (const cuda::Step& step : planned.program->steps)
+        cuda::run_step(step, {{&source, 1}, {&target, 1}, nullptr, nullptr, 0}, runner);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const double value = element_at(x.data(), i, from);
+        std::vector<std::byte> expected(8);
+        if (to == ElementType::i32) {
+          if (!std::isfinite(value)) continue;
+          std::int32_t word = 0;
+          std::memcpy(&word, y.data() + 4 * i, sizeof word);
+          EXPECT_EQ(word, static_cast<std::int32_t>(value)) << request.key();
+          continue;
+        }
+        set_element(expected.data(), 0, to, static_cast<float>(value));
+        EXPECT_EQ(element_at(y.data(), i, to), element_at(expected.data(), 0, to)) << request.key() << " of " << value;
+      }
+    }
+}
+
 TEST(FusedPrograms, ComputeTheirParts) {
   int rows = 0, made = 0;
   FusedMaker maker(21);

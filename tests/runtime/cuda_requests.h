@@ -203,6 +203,41 @@ class RequestMaker {
     return complete(op, attributes, inputs);
   }
 
+  /// Operators that word() knows: on integers, truth values, and several types.
+  [[nodiscard]] static std::vector<std::string> word_operators() {
+    return {"bitwise_and",     "bitwise_not", "bitwise_or",  "bitwise_xor",        "cast",
+            "equal",           "integer_abs", "integer_add", "integer_equal",      "integer_less",
+            "integer_neg",     "integer_sub", "integer_mul", "integer_less_equal", "integer_maximum",
+            "integer_minimum", "is_nan",      "less",        "less_equal",         "logical_and",
+            "logical_equal",   "logical_not", "logical_or",  "logical_xor",        "select"};
+  }
+
+  /// A request of one of these, of random types.
+  std::optional<KernelRequest> word(const std::string& op) {
+    static const std::vector<ElementType> integers = {ElementType::i8,  ElementType::i16, ElementType::i32,
+                                                      ElementType::i64, ElementType::u8,  ElementType::u16,
+                                                      ElementType::u32, ElementType::u64};
+    const auto any_type = [&] {
+      const std::int64_t choice = below(10);
+      return choice < 8    ? integers[static_cast<std::size_t>(choice)]
+             : choice == 8 ? ElementType::boolean
+                           : ElementType::f32;
+    };
+    element_ = integers[static_cast<std::size_t>(below(8))];
+    if (op.starts_with("logical")) element_ = ElementType::boolean;
+    if (op == "less" || op == "less_equal" || op == "equal" || op == "is_nan") element_ = ElementType::f32;
+    if (op == "cast" || op == "select") element_ = any_type();
+    const Shape shape = any(0);
+    Attributes attributes;
+    std::vector<TensorType> inputs = {of(shape)};
+    if (op == "select") inputs = {{ElementType::boolean, shape}, of(shape), of(shape)};
+    const bool unary = op == "cast" || op == "is_nan" || op == "integer_abs" || op == "integer_neg" ||
+                       op == "bitwise_not" || op == "logical_not";
+    if (!unary && op != "select") inputs.push_back(of(shape));
+    if (op == "cast") attributes = {{"to", SymbolValue{to_string(any_type())}}};
+    return complete(op, attributes, inputs);
+  }
+
   /// A convolution with random parameters.
   std::optional<KernelRequest> convolution(const std::string& op, ElementType element) {
     element_ = element;
@@ -426,7 +461,10 @@ struct Example {
       const auto count = static_cast<std::size_t>(operand.type.elements());
       for (std::size_t k = 0; k < count; ++k) {
         if (is_float(operand.type.element)) {
-          const auto value = static_cast<float>(positive ? 0.1 + 2 * random.uniform() : 2 * random.uniform() - 1);
+          auto value = static_cast<float>(positive ? 0.1 + 2 * random.uniform() : 2 * random.uniform() - 1);
+          if (request.op == "cast") value *= 300;
+          if (request.op == "is_nan" && random.below(3) == 0) value = std::numeric_limits<float>::quiet_NaN();
+          if (request.op.find("less") != std::string::npos || request.op == "equal") value = std::round(value * 2);
           set_element(bytes.data(), k, operand.type.element, value);
           set_element(same.data(), k, ElementType::f32,
                       static_cast<float>(element_at(bytes.data(), k, operand.type.element)));
@@ -434,6 +472,13 @@ struct Example {
         }
         std::int64_t value =
             static_cast<std::int64_t>(random.below(operand.type.element == ElementType::boolean ? 2 : 100));
+        const std::vector<std::string> words = RequestMaker::word_operators();
+        if (operand.type.element != ElementType::boolean &&
+            std::find(words.begin(), words.end(), request.op) != words.end()) {
+          // Numbers of any size, and small ones, which may be equal.
+          value = random.below(2) == 0 ? static_cast<std::int64_t>(random.next())
+                                       : static_cast<std::int64_t>(random.below(5)) - 2;
+        }
         if (request.op == "gather" && i == 1) {
           const Shape& shape = request.inputs[0].type.shape;
           const std::int64_t axis = request.attributes.integer("axis");
