@@ -461,9 +461,9 @@ const std::vector<ExportRow> rows = {
     {"pad_channels", pad_channels},
     {"pool_kernel", only_folded},
     {"pow", [](LoweringContext& c) { binary(c, "Pow"); }},
-    {"quick_gelu", function},
     {"quantize_channels", [](LoweringContext& c) { quantize(c, true); }},
     {"quantize_linear", [](LoweringContext& c) { quantize(c, false); }},
+    {"quick_gelu", function},
     {"reduce_max", [](LoweringContext& c) { reduce(c, "ReduceMax", 18); }},
     {"reduce_mean", [](LoweringContext& c) { reduce(c, "ReduceMean", 18); }},
     {"reduce_prod", [](LoweringContext& c) { reduce(c, "ReduceProd", 18); }},
@@ -497,6 +497,9 @@ const std::vector<ExportRow> rows = {
 const std::vector<ExportRow>& export_rows() { return rows; }
 
 const ExportRow* find_export_row(std::string_view op) {
+  static const bool sorted = std::is_sorted(
+      rows.begin(), rows.end(), [](const ExportRow& a, const ExportRow& b) { return std::string_view(a.op) < b.op; });
+  TASO_CHECK(sorted, "the export table is not in the order of names");
   const auto place = std::lower_bound(rows.begin(), rows.end(), op,
                                       [](const ExportRow& row, std::string_view name) { return row.op < name; });
   return place != rows.end() && place->op == op ? &*place : nullptr;

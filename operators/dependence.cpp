@@ -457,7 +457,8 @@ class DependenceInterpreter {
     if (function.monotone && arguments.size() == 1) {
       result.nondecreasing = result.nondecreasing || argument.nondecreasing;
       result.nonincreasing = result.nonincreasing || argument.nonincreasing;
-      result.maxima = result.maxima || argument.maxima;
+      // Of the maximum of parts a function may be defined while it is not of one of them: log(max(-1, 2)).
+      result.maxima = result.maxima || (argument.maxima && function.domain == ArgumentDomain::all);
     }
     result.nonnegative = result.nonnegative || function.positive || function.nonnegative;
     result.nonzero = result.nonzero || function.positive;

@@ -96,6 +96,9 @@ struct OptimizeOptions {
 /// The matches at which the search, one for plans included, may apply a rule that is allowed: those that
 /// options.applicable does not refuse, and where the rule cannot leave the range of f16 (may_leave_f16).
 [[nodiscard]] MatchFilter search_filter(const OptimizeOptions& options);
+/// Those at which the baseline may. It takes numbers into weights in f16, too, where these then stay in the range in
+/// which f16 is exact to 11 bits: no numbers above 32 or below 1/32.
+[[nodiscard]] MatchFilter baseline_filter(const OptimizeOptions& options);
 
 /// One of the graphs that competed for being the result.
 struct Contender {

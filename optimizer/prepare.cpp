@@ -1,7 +1,10 @@
 #include "optimizer/prepare.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <utility>
+#include <variant>
 
 #include "optimizer/baseline.h"
 
@@ -15,15 +18,39 @@ std::vector<Substitution> rules_for_search(const RuleIndex& rules, const Optimiz
   return allowed;
 }
 
+bool makes_f16(const Graph& graph, const Match& match) {
+  return std::any_of(match.nodes.begin(), match.nodes.end(), [&](NodeId id) {
+    const std::vector<TensorType>& outputs = graph.node(id).outputs;
+    return std::any_of(outputs.begin(), outputs.end(),
+                       [](const TensorType& type) { return type.element == ElementType::f16; });
+  });
+}
+
+/// Whether the target multiplies or divides by a matched number that takes many f16 out of the normal range: weights of
+/// 0.002 stay in it when they are scaled by 1 / 32.
+bool scales_beyond_f16(const Substitution& rule, const Match& match) {
+  constexpr double most = 32;
+  return std::any_of(rule.target.nodes.begin(), rule.target.nodes.end(), [&](const PatternNode& node) {
+    if (node.op != "fill") return false;
+    return std::any_of(node.attributes.begin(), node.attributes.end(), [&](const auto& attribute) {
+      if (attribute.second.kind != AttributeExpression::Kind::variable) return false;
+      const std::optional<AttributeValue>& value = match.attributes[attribute.second.index];
+      const double* number = value ? std::get_if<double>(&*value) : nullptr;
+      return number != nullptr && *number != 0 && (std::abs(*number) > most || std::abs(*number) < 1 / most);
+    });
+  });
+}
+
 /// The baseline of a graph, made again as long as a step of it is newly refused.
 Expected<Baseline> baseline_at_all_sizes(const Graph& original, const RuleIndex& rules,
                                          const OperatorRegistry& registry, const OptimizeOptions& options,
                                          std::vector<std::string>& notes) {
   using AtAllSizes = OptimizeOptions::AtAllSizes;
   const RuleIndex allowed(allowed_rules(rules.rules(), options.rounding, true), rules.catalog());
+  const MatchFilter applicable = baseline_filter(options);
   for (int round = 0; round < most_rounds; ++round) {
     TASO_ASSIGN(Baseline baseline,
-                make_baseline(original, allowed, registry, options.writable, options.search.stop, options.applicable));
+                make_baseline(original, allowed, registry, options.writable, options.search.stop, applicable));
     const AtAllSizes holds = at_all_sizes(baseline.applications, options);
     if (holds == AtAllSizes::holds) return baseline;
     if (holds == AtAllSizes::fails) break;
@@ -62,16 +89,19 @@ bool may_leave_f16(const Substitution& rule, Rounding rounding) {
   return rounding != Rounding::fast && rule.numeric_class != NumericClass::exact;
 }
 
+MatchFilter baseline_filter(const OptimizeOptions& options) {
+  return [rounding = options.rounding, applicable = options.applicable](const Graph& graph, const Substitution& rule,
+                                                                        const Match& match) {
+    if (applicable && !applicable(graph, rule, match)) return false;
+    return !may_leave_f16(rule, rounding) || !scales_beyond_f16(rule, match) || !makes_f16(graph, match);
+  };
+}
+
 MatchFilter search_filter(const OptimizeOptions& options) {
   return [rounding = options.rounding, applicable = options.applicable](const Graph& graph, const Substitution& rule,
                                                                         const Match& match) {
     if (applicable && !applicable(graph, rule, match)) return false;
-    if (!may_leave_f16(rule, rounding)) return true;
-    return std::none_of(match.nodes.begin(), match.nodes.end(), [&](NodeId id) {
-      const std::vector<TensorType>& outputs = graph.node(id).outputs;
-      return std::any_of(outputs.begin(), outputs.end(),
-                         [](const TensorType& type) { return type.element == ElementType::f16; });
-    });
+    return !may_leave_f16(rule, rounding) || !makes_f16(graph, match);
   };
 }
 

@@ -41,10 +41,28 @@ std::string input_name(int copy, std::size_t input) { return fmt::format("x{}_{}
 /// The number that ONNX has for the element types that outputs of parts have.
 int onnx_type(ElementType element) {
   switch (element) {
-    case ElementType::i64:
-      return 7;
+    case ElementType::f16:
+      return 10;
+    case ElementType::f64:
+      return 11;
+    case ElementType::bf16:
+      return 16;
+    case ElementType::i8:
+      return 3;
+    case ElementType::i16:
+      return 5;
     case ElementType::i32:
       return 6;
+    case ElementType::i64:
+      return 7;
+    case ElementType::u8:
+      return 2;
+    case ElementType::u16:
+      return 4;
+    case ElementType::u32:
+      return 12;
+    case ElementType::u64:
+      return 13;
     case ElementType::boolean:
       return 9;
     default:

@@ -12,6 +12,7 @@
 #include "graph/graph_text.h"
 #include "graph/reals.h"
 #include "operators/evaluate.h"
+#include "operators/node_maps.h"
 #include "support/random.h"
 #include "tests/onnx_io/carrier.h"
 #include "tests/onnx_io/fixture.h"
@@ -95,7 +96,13 @@ TEST_F(LoweringTest, EveryGraphAtEveryOpset) {
       if (again->carried_nodes().empty()) expect_equal_values(*graph, again->graph(), 1);
     }
   }
-  const std::vector<std::string> names = test::registry().names();
+  std::vector<std::string> names = test::registry().names();
+  // Operators of a runtime's own are written for models that have them, or may.
+  std::erase_if(names, [](const std::string& name) {
+    const auto& maps = test::registry().node_maps().of_operator(name);
+    return name != "gelu" && !maps.empty() &&
+           std::all_of(maps.begin(), maps.end(), [](const auto& mapping) { return !mapping->domain.empty(); });
+  });
   EXPECT_EQ(exported_operators(test::registry()), names) << "the export table and the specifications differ";
   EXPECT_EQ(std::vector<std::string>(written.begin(), written.end()), names) << "an operator occurs in no case";
 }

@@ -273,6 +273,27 @@ TEST(SearchFilter, KeepsTheRangeOfF16) {
   EXPECT_EQ(refused(Rounding::fast, NumericClass::distribution), "");
 }
 
+// 1/8 is what attention has; weights of 1e-3 times 1e-4 are hardly numbers in f16.
+TEST(BaselineFilter, KeepsWeightsInTheRangeOfF16) {
+  const RuleIndex rules(
+      value_of(parse_rules("rule fold: mul(matmul(x, w), fill(; shape=s, value=c)) => matmul(x, mul(w, fill(; "
+                           "shape=[dim(w, -2), dim(w, -1)], value=c)))\n  class distribution\n",
+                           "fold.rules", registry())),
+      registry());
+  const auto folds = [&](const std::string& element, const std::string& number) {
+    const Graph graph = graph_of("input x " + element + "[2, 2]\nweight w " + element + "[2, 2]\nweight c " + element +
+                                 "[2, 2] = " + number + "\noutput mul(matmul(x, w), c)\n");
+    const std::vector<Match> matches = rules.find(graph, 0);
+    EXPECT_EQ(matches.size(), 1U) << element << number;
+    return !matches.empty() && baseline_filter(OptimizeOptions())(graph, rules.rules()[0], matches[0]);
+  };
+  EXPECT_TRUE(folds("f16", "0.125"));
+  EXPECT_TRUE(folds("f16", "0.0"));
+  EXPECT_FALSE(folds("f16", "0.0001"));
+  EXPECT_FALSE(folds("f16", "-10000.0"));
+  EXPECT_TRUE(folds("f32", "0.0001"));
+}
+
 TEST(SearchFilter, AsksWhatIsApplicable) {
   const Graph graph = graph_of("input x f32[2]\noutput relu(x)\n");
   OptimizeOptions options;

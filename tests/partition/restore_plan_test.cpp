@@ -53,7 +53,7 @@ TEST(RestorePlan, DrawnPlansComeBackWithTheirFigures) {
   const std::vector<std::vector<std::int64_t>> meshes = {{2}, {3}, {4}, {2, 2}, {2, 3}, {}};
   StrategyTable strategies = every_strategy();
   std::size_t kept_otherwise = 0, cut = 0, moved = 0;
-  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+  for (std::uint64_t seed = 0; seed < 180; ++seed) {
     testing::GraphGenerator generator(registry(), seed);
     const testing::RandomGraph drawn_graph = generator.finish(8);
     const Graph& graph = drawn_graph.graph;

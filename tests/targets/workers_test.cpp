@@ -80,6 +80,12 @@ class Workers : public ::testing::Test {
     sum.add_node("Add", {"x", "a"}, {"y"});
     sum.add_output("y", {2, 32});
     EXPECT_TRUE(sum.save((place / "sum.onnx").string()));
+    ModelBuilder half(17, "half");
+    half.add_input("x", {2, 32}, ElementType::f16);
+    half.add_node("Relu", {"x"}, {"a"});
+    half.add_node("Relu", {"a"}, {"y"});
+    half.add_output("y", {2, 32}, ElementType::f16);
+    EXPECT_TRUE(half.save((place / "half.onnx").string()));
     save_attention((place / "attention.onnx").string());
     EXPECT_TRUE(write_file_atomically((place / "r.rules").string(), "rule relu_twice: relu(relu(x)) => relu(x)\n"));
     EXPECT_TRUE(write_file_atomically((place / "none.rules").string(), "rule none: tanh(tanh(x)) => tanh(tanh(x))\n"));
