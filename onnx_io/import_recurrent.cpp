@@ -110,6 +110,10 @@ std::vector<Activation> activations_of(NodeContext& c, const std::vector<std::st
       c.decline("its activation function " + name + " is not modelled");
       return {};
     }
+    if (name == "scaledtanh" && (next_alpha == alphas.size() || next_beta == betas.size())) {
+      c.decline("ONNX has no defaults for the parameters of ScaledTanh, and the node does not give both");
+      return {};
+    }
     Activation function{name, known->alpha, known->beta};
     if (known->takes_alpha && next_alpha < alphas.size()) function.alpha = alphas[next_alpha++];
     if (known->takes_beta && next_beta < betas.size()) function.beta = betas[next_beta++];
