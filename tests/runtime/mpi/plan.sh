@@ -139,7 +139,7 @@ graph = node("Relu", "x", "a") + node("Det", "a", "y") + field(2, "g") + field(1
 open("model.onnx", "wb").write(field(1, 8) + field(8, field(1, "") + field(2, 17)) + field(7, graph))'
   plan_for 2
   start 2 model.onnx --plan plan.2.json --save-outputs saved --json report.json
-  says 3 'model.onnx: 1 of 2 nodes cannot be executed, because of node "det0" \(Det\)'
+  says 3 'model.onnx: node "det0" \(Det\) cannot be executed: the operator is not modelled'
   wrote_nothing saved report.json
 }
 
