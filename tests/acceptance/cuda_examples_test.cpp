@@ -124,22 +124,9 @@ INSTANTIATE_TEST_SUITE_P(Examples, CudaLaunches,
 
 /// Those of moderate size, but for the deeper and wider ones of a family, whose steps are of the same kinds.
 std::vector<std::string> planned() {
-  return {"alexnet",
-          "bert_base",
-          "densenet121",
-          "gpt2_block",
-          "inception_resnet_v2",
-          "inception_v3",
-          "llama_block",
-          "lstm",
-          "nasrnn",
-          "resnet50",
-          "resnext50_32x4d",
-          "squeezenet1_1",
-          "nasnet_a_mobile",
-          "transformer",
-          "unet",
-          "unet_resize"};
+  return {"alexnet",         "bert_base",   "densenet121", "gpt2_block", "inception_resnet_v2", "inception_v3",
+          "llama_block",     "lstm",        "nasrnn",      "resnet50",   "resnext50_32x4d",     "squeezenet1_1",
+          "nasnet_a_mobile", "transformer", "unet",        "unet_resize"};
 }
 
 INSTANTIATE_TEST_SUITE_P(Examples, CudaPlans, testing::ValuesIn(planned()), [](const auto& one) { return one.param; });
