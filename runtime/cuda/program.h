@@ -14,6 +14,7 @@
 #include "runtime/cuda/functions.h"
 #include "runtime/cuda/products.h"
 #include "runtime/cuda/walk.h"
+#include "runtime/cuda/words.h"
 #include "runtime/kernel.h"
 
 namespace taso::cuda {

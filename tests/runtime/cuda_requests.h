@@ -463,6 +463,25 @@ struct Example {
         if (is_float(operand.type.element)) {
           auto value = static_cast<float>(positive ? 0.1 + 2 * random.uniform() : 2 * random.uniform() - 1);
           if (request.op == "cast") value *= 300;
+          if (request.op == "cast" && !is_float(request.outputs[0].type.element) && random.below(3) == 0) {
+            constexpr float edge = std::numeric_limits<float>::infinity();
+            constexpr float edges[] = {std::numeric_limits<float>::quiet_NaN(),
+                                       edge,
+                                       -edge,
+                                       -0.0F,
+                                       0x1p31F,
+                                       -0x1p31F,
+                                       0x1.fffffep30F,
+                                       0x1p32F,
+                                       0x1p63F,
+                                       -0x1p63F,
+                                       0x1.fffffep62F,
+                                       0x1p64F,
+                                       0x1.fffffep63F,
+                                       255.5F,
+                                       -0.75F};
+            value = edges[random.below(std::size(edges))];
+          }
           if (request.op == "is_nan" && random.below(3) == 0) value = std::numeric_limits<float>::quiet_NaN();
           if (request.op.find("less") != std::string::npos || request.op == "equal") value = std::round(value * 2);
           set_element(bytes.data(), k, operand.type.element, value);
