@@ -141,7 +141,12 @@ Expected<Replay> replay(const Certificate& certificate, const std::string& origi
   if (certificate.external_data) TASO_RETURN_IF_ERROR(check_identity(*certificate.external_data, optimized + ".data"));
   OperatorRegistry registry = operators;
   for (const std::string& domain : certificate.allowed_domains) {
-    TASO_ASSIGN(registry, allow_domain(domain, "allowed_domains", registry));
+    Expected<OperatorRegistry> allowing = allow_domain(domain, certificate.optimized.name, registry);
+    if (!allowing)
+      return not_proved(
+          fmt::format("the certificate allows operators of the domain '{}', of which no map here has any", domain),
+          optimized);
+    registry = *std::move(allowing);
   }
   TASO_ASSIGN(std::vector<Substitution> rules, parse_used_rules(certificate, registry));
   ImportOptions import;
@@ -151,6 +156,7 @@ Expected<Replay> replay(const Certificate& certificate, const std::string& origi
   Replay result;
   TASO_ASSIGN(model, repeat_in_bodies(std::move(model), certificate.bodies, rules, registry, result.uses));
   result.symbols = certificate.symbols;
+  result.allowed_domains = certificate.allowed_domains;
   // The name of the data file stands in the model, so the repeated one has the same name.
   const std::string repeated = (std::filesystem::path(temporary) / certificate.optimized.name).string();
   SaveOptions save;

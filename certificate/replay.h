@@ -15,9 +15,10 @@ namespace taso {
 
 /// What was repeated.
 struct Replay {
-  std::vector<Substitution> rules;          ///< Those of the certificate that steps use, in its order.
-  std::map<std::string, std::size_t> uses;  ///< Per rule.
-  std::optional<SymbolRanges> symbols;      ///< The ranges for which the result is the original.
+  std::vector<Substitution> rules;           ///< Those of the certificate that steps use, in its order.
+  std::map<std::string, std::size_t> uses;   ///< Per rule.
+  std::vector<std::string> allowed_domains;  ///< As the certificate has them: the result's runtime must have these.
+  std::optional<SymbolRanges> symbols;       ///< The ranges for which the result is the original.
 };
 
 /// Repeats steps in `graph`, which is in normal form, and counts them in `uses`. With `taken`, integers that a step

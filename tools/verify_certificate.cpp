@@ -134,8 +134,11 @@ std::string certificate_text(const Replay& replay, const CertificateArguments& a
     const std::string ranges = to_string(*replay.symbols);
     sizes = ranges.empty() ? ", for all sizes of its symbolic extents" : ", for " + ranges;
   }
-  return fmt::format("{}: {} applications of {} rules repeated; they lead to the optimized model, byte for byte{}\n",
-                     arguments.certificate, steps, replay.rules.size(), sizes);
+  std::string domains;
+  for (const std::string& domain : replay.allowed_domains) domains += (domains.empty() ? "" : ", ") + domain;
+  if (!domains.empty()) domains = "; its runtime must have the operators of " + domains;
+  return fmt::format("{}: {} applications of {} rules repeated; they lead to the optimized model, byte for byte{}{}\n",
+                     arguments.certificate, steps, replay.rules.size(), sizes, domains);
 }
 
 }  // namespace taso::tools
