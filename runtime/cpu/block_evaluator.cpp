@@ -4,12 +4,14 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <string_view>
+
+#include "runtime/cpu/block_fold.h"
 
 namespace taso::cpu {
 namespace {
 
 using Kind = LoweredNode::Kind;
-using Fold = LoweredNode::Reduction;
 
 // Of estimates: what an element costs beside an addition of elements that lie together.
 constexpr double load_work = 0.3;     // of one that lies beside its neighbour
@@ -17,58 +19,52 @@ constexpr double gather_work = 3;     // of one that does not
 constexpr double call_work = 6;       // of a function
 constexpr double dispatch_work = 40;  // of a loop, whatever its length
 
-/// Sums of so many elements are added up by themselves before they go into the total: rounding grows more slowly.
-constexpr int sums_at_once = 64;
-
 /// An element of a block in which one stands for all.
 float element(const float* data, bool uniform, std::int64_t at) { return data[uniform ? 0 : at]; }
-
-const BinaryEntry* of_set(bool maximum) { return find_binary(maximum ? "max" : "min"); }
 
 /// Of a loop of so many steps; a loop of none has no length, but what it costs is a number.
 double length_of_block(std::int64_t extent) {
   return static_cast<double>(std::clamp<std::int64_t>(extent, 1, block_elements));
 }
 
-/// Of no elements.
-double neutral(const LoweredNode& reduction) {
-  switch (reduction.reduction) {
-    case Fold::sum:
-      return 0;
-    case Fold::product:
-      return 1;
-    case Fold::maximum:
-      return -std::numeric_limits<double>::infinity();
-    case Fold::minimum:
-      return std::numeric_limits<double>::infinity();
-  }
-  return 0;
-}
-
-double combine(Fold reduction, double a, double b) {
-  switch (reduction) {
-    case Fold::sum:
-      return a + b;
-    case Fold::product:
-      return a * b;
-    case Fold::maximum:
-      return a > b || std::isnan(a) ? a : b;
-    case Fold::minimum:
-      return a < b || std::isnan(a) ? a : b;
-  }
-  return 0;
+/// Whether a small error of the argument can be a large one of the result.
+bool is_jump(std::string_view function) {
+  return function == "floor" || function == "ceil" || function == "round" || function == "sign" ||
+         function == "remainder";
 }
 
 }  // namespace
 
 // ---- How a stage is computed.
 
-StagePlan::StagePlan(const LoweredStage& stage) : stage_(&stage) {
+StagePlan::StagePlan(const LoweredStage& stage, std::size_t inputs) : stage_(&stage) {
   coefficients_.assign(stage.extents.size() * stage.forms.size(), 0);
   for (std::size_t variable = 0; variable < stage.extents.size(); ++variable)
     for (const auto& [form, coefficient] : stage.steps[variable])
       coefficients_[variable * stage.forms.size() + form] = coefficient;
-  for (const LoweredNode& node : stage.nodes) {
+  find_operations(inputs);
+  if (stage.empty) return;
+  find_same();
+  find_pairs();
+  for (std::size_t id = 0; id < stage.nodes.size(); ++id)
+    if (stage.nodes[id].kind == Kind::reduce) operations_[id].along = best_loop(stage.nodes[id]);
+  registers_ = depth(stage.root) + 1;
+  place_slots();
+  choose_run();
+}
+
+void StagePlan::place_slots() {
+  slot_registers_.resize(stage_->slots, 0);
+  for (const LoweredNode& node : stage_->nodes) {
+    if (node.kind != Kind::bind) continue;
+    slot_registers_[node.slot] = registers_;
+    registers_ += depth(node.operands[0]) + 1;
+  }
+}
+
+void StagePlan::find_operations(std::size_t inputs) {
+  bool jumps = false;
+  for (const LoweredNode& node : stage_->nodes) {
     Operation operation;
     switch (node.kind) {
       case Kind::negate:
@@ -76,21 +72,28 @@ StagePlan::StagePlan(const LoweredStage& stage) : stage_(&stage) {
         break;
       case Kind::add:
         operation.binary = find_binary("add");
+        operation.arithmetic = Arithmetic::add;
         break;
       case Kind::subtract:
         operation.binary = find_binary("sub");
+        operation.arithmetic = Arithmetic::subtract;
         break;
       case Kind::multiply:
         operation.binary = find_binary("mul");
+        operation.arithmetic = Arithmetic::multiply;
         break;
       case Kind::divide:
         operation.binary = find_binary("div");
+        operation.arithmetic = Arithmetic::divide;
+        operation.by_reciprocal = reads_computed(node.operands[1], inputs);
         break;
       case Kind::maximum:
       case Kind::minimum:
-        operation.binary = of_set(node.kind == Kind::maximum);
+        operation.binary = extremum_loop(node.kind == Kind::maximum);
         break;
       case Kind::call:
+        operation.square = node.function->name == "square";
+        jumps = jumps || is_jump(node.function->name);
         if (node.operands.size() == 1)
           operation.unary = find_unary(node.function->name);
         else
@@ -112,12 +115,27 @@ StagePlan::StagePlan(const LoweredStage& stage) : stage_(&stage) {
     }
     operations_.push_back(operation);
   }
-  if (stage.empty) return;
-  find_same();
-  for (std::size_t id = 0; id < stage.nodes.size(); ++id)
-    if (stage.nodes[id].kind == Kind::reduce) operations_[id].along = best_loop(stage.nodes[id]);
-  registers_ = depth(stage.root) + 1;
-  choose_run();
+  if (jumps)
+    for (Operation& operation : operations_) operation.by_reciprocal = false;
+}
+
+bool StagePlan::reads_computed(std::uint32_t id, std::size_t inputs) const {
+  const LoweredNode& node = stage_->nodes[id];
+  if (node.kind == Kind::read && stage_->accesses[node.access].buffer >= inputs) return true;
+  return std::any_of(node.operands.begin(), node.operands.end(),
+                     [&](std::uint32_t operand) { return reads_computed(operand, inputs); });
+}
+
+void StagePlan::find_pairs() {
+  for (std::uint32_t id = 0; id < stage_->nodes.size(); ++id) {
+    if (!operations_[id].arithmetic) continue;
+    const std::uint32_t left = stage_->nodes[id].operands[0], right = stage_->nodes[id].operands[1];
+    if (same_[left] == same_[right]) continue;
+    if (operations_[left].arithmetic)
+      operations_[id].inner = 0;
+    else if (operations_[right].arithmetic)
+      operations_[id].inner = 1;
+  }
 }
 
 void StagePlan::find_same() {
@@ -252,6 +270,10 @@ std::optional<std::uint32_t> StagePlan::best_loop(const LoweredNode& reduction) 
 std::size_t StagePlan::depth(std::uint32_t id) const {
   const LoweredNode& node = stage_->nodes[id];
   std::size_t deepest = 0;
+  if (const std::optional<std::uint32_t> inner = operations_[id].inner) {
+    const LoweredNode& first = stage_->nodes[node.operands[*inner]];
+    return std::max({depth(first.operands[0]), 1 + depth(first.operands[1]), 2 + depth(node.operands[1 - *inner])});
+  }
   for (std::size_t i = 0; i < node.operands.size(); ++i) {
     // The first operand of an operation takes the place of the result; what may be copied into it does not.
     const bool in_place = i == 0 && node.kind != Kind::read && node.kind != Kind::conditional;
@@ -302,10 +324,11 @@ Block BlockEvaluator::value(std::uint32_t id, std::size_t depth) {
       return valid(plan_->stage().accesses[node.access], depth);
     case Kind::slot: {
       const Slot& slot = slots_[node.slot];
-      return {slot.elements.data() + (slot.uniform ? 0 : begin_ - slot.begin), slot.uniform};
+      return {slot.block.data + (slot.block.uniform ? 0 : begin_ - slot.begin), slot.block.uniform};
     }
     case Kind::bind:
-      return bind(node, depth);
+      bind(node);
+      return value(node.operands[1], depth);
     case Kind::negate:
       return unary(node, operation, depth);
     case Kind::add:
@@ -351,8 +374,37 @@ std::pair<Block, Block> BlockEvaluator::operands(const LoweredNode& node, std::s
   return {first, value(node.operands[1], depth + 1)};
 }
 
+Block BlockEvaluator::pair(const LoweredNode& node, const StagePlan::Operation& operation, std::size_t depth) {
+  const std::uint32_t inner = *operation.inner, first_id = node.operands[inner];
+  const StagePlan::Operation& first_operation = plan_->operations_[first_id];
+  auto [a, b] = operands(plan_->stage().nodes[first_id], depth);
+  Block c = value(node.operands[1 - inner], depth + 2);
+  float* const y = reg(depth);
+  Arithmetic first = *first_operation.arithmetic, second = *operation.arithmetic;
+  if (a.uniform && b.uniform) {
+    const Block x = apply(*first_operation.binary, a, b, y, 1);
+    return inner == 0 ? apply(*operation.binary, x, c, y, count_) : apply(*operation.binary, c, x, y, count_);
+  }
+  std::optional<float> of_first, of_second;
+  if (first_operation.by_reciprocal && b.uniform && (of_first = reciprocal(*b.data))) {
+    first = Arithmetic::multiply;
+    b.data = &*of_first;
+  }
+  if (operation.by_reciprocal && inner == 0 && c.uniform && (of_second = reciprocal(*c.data))) {
+    second = Arithmetic::multiply;
+    c.data = &*of_second;
+  }
+  const PairLoop loop = pairs().find(first, second, inner == 1).find(a.uniform, b.uniform, c.uniform);
+  loop(a.data, b.data, c.data, y, count_);
+  return {y, false};
+}
+
 Block BlockEvaluator::binary(const LoweredNode& node, const StagePlan::Operation& operation, std::size_t depth) {
+  if (operation.inner) return pair(node, operation, depth);
   const auto [a, b] = operands(node, depth);
+  if (operation.by_reciprocal && !a.uniform && b.uniform)
+    if (const std::optional<float> inverse = reciprocal(*b.data))
+      return apply(*find_binary("mul"), a, {&*inverse, true}, reg(depth), count_);
   if (operation.binary != nullptr) return apply(*operation.binary, a, b, reg(depth), count_);
   float* const y = reg(depth);
   const bool uniform = a.uniform && b.uniform;
@@ -541,17 +593,10 @@ Block BlockEvaluator::conditional(const LoweredNode& node, std::size_t depth) {
   return {y, false};
 }
 
-Block BlockEvaluator::bind(const LoweredNode& node, std::size_t depth) {
-  const Block bound = value(node.operands[0], depth);
+void BlockEvaluator::bind(const LoweredNode& node) {
   Slot& slot = slots_[node.slot];
-  slot.elements.resize(block_elements);
-  if (bound.uniform)
-    slot.elements[0] = *bound.data;
-  else
-    std::copy_n(bound.data, count_, slot.elements.data());
-  slot.uniform = bound.uniform;
+  slot.block = value(node.operands[0], plan_->slot_registers_[node.slot]);
   slot.begin = begin_;
-  return value(node.operands[1], depth);
 }
 
 // ---- Reductions.
@@ -572,7 +617,7 @@ void BlockEvaluator::for_each(std::span<const std::uint32_t> variables, std::opt
 Block BlockEvaluator::reduce_elements(const LoweredNode& node, std::size_t depth) {
   float* const totals = reg(depth);
   float* const some = reg(depth + 1);
-  const auto start = static_cast<float>(neutral(node));
+  const auto start = static_cast<float>(neutral(node.reduction));
   std::fill_n(totals, count_, start);
   if (node.reduction != Fold::sum) {
     for_each(node.loops, std::nullopt, [&] { accumulate(node, totals, depth + 2); });
@@ -593,17 +638,29 @@ Block BlockEvaluator::reduce_elements(const LoweredNode& node, std::size_t depth
 
 void BlockEvaluator::accumulate(const LoweredNode& node, float* totals, std::size_t depth) {
   const LoweredNode& body = plan_->stage().nodes[node.operands[0]];
-  const Interval whole{0, count_};
   if (node.leave_out) {
     const LoweredAccess& access = plan_->stage().accesses[body.access];
-    for (const Interval part : inside(access)) accumulate(node, totals, part, load(access, part, depth));
+    for (const Interval part : inside(access))
+      fold_into(node.reduction, totals + part.begin, load(access, part, depth), part.end - part.begin);
     return;
   }
   if (!node.factors.empty() && node.factors.size() <= 2) return accumulate_factors(node, totals, depth);
-  if (node.reduction != Fold::sum || body.kind != Kind::multiply)
-    return accumulate(node, totals, whole, value(node.operands[0], depth));
-  const auto [a, b] = operands(body, depth);
-  accumulate_products(a, b, whole, totals);
+  if (node.reduction == Fold::sum)
+    if (const auto both = factors(node.operands[0], depth))
+      return add_products(totals, both->first, both->second, count_);
+  fold_into(node.reduction, totals, value(node.operands[0], depth), count_);
+}
+
+std::optional<std::pair<Block, Block>> BlockEvaluator::factors(std::uint32_t id, std::size_t depth) {
+  const LoweredNode* node = &plan_->stage().nodes[id];
+  std::uint32_t product = id;
+  for (; node->kind == Kind::bind; node = &plan_->stage().nodes[product]) product = node->operands[1];
+  const bool square = plan_->operations_[product].square;
+  if (node->kind != Kind::multiply && !square) return std::nullopt;
+  for (; id != product; id = plan_->stage().nodes[id].operands[1]) bind(plan_->stage().nodes[id]);
+  if (!square) return operands(*node, depth);
+  const Block x = value(node->operands[0], depth);
+  return std::pair(x, x);
 }
 
 void BlockEvaluator::accumulate_factors(const LoweredNode& node, float* totals, std::size_t depth) {
@@ -613,43 +670,13 @@ void BlockEvaluator::accumulate_factors(const LoweredNode& node, float* totals, 
   const Interval both{std::max(one.begin, other.begin), std::min(one.end, other.end)};
   if (both.begin >= both.end) return;
   const Block a = load(first, both, depth);
-  if (node.factors.size() == 1) return accumulate(node, totals, both, a);
-  accumulate_products(a, load(last, both, depth + 1), both, totals);
-}
-
-void BlockEvaluator::accumulate_products(Block a, Block b, Interval part, float* totals) {
-  const std::int64_t count = part.end - part.begin;
-  float* const to = totals + part.begin;
-  if (a.uniform && b.uniform) {
-    const float product = *a.data * *b.data;
-    for (std::int64_t i = 0; i < count; ++i) to[i] += product;
-  } else if (a.uniform || b.uniform) {
-    loops().accumulate_scaled(a.uniform ? b.data : a.data, to, count, a.uniform ? *a.data : *b.data);
-  } else {
-    loops().accumulate_products(a.data, b.data, to, count);
-  }
-}
-
-void BlockEvaluator::accumulate(const LoweredNode& node, float* totals, Interval part, Block block) {
-  const BinaryEntry* combine = nullptr;
-  switch (node.reduction) {
-    case Fold::sum:
-      combine = find_binary("add");
-      break;
-    case Fold::product:
-      combine = find_binary("mul");
-      break;
-    case Fold::maximum:
-    case Fold::minimum:
-      combine = of_set(node.reduction == Fold::maximum);
-      break;
-  }
-  float* const to = totals + part.begin;
-  (block.uniform ? combine->second_scalar : combine->both)(to, block.data, to, part.end - part.begin);
+  const std::int64_t count = both.end - both.begin;
+  if (node.factors.size() == 1) return fold_into(node.reduction, totals + both.begin, a, count);
+  add_products(totals + both.begin, a, load(last, both, depth + 1), count);
 }
 
 Block BlockEvaluator::reduce_block(const LoweredNode& node, std::uint32_t variable, std::size_t depth) {
-  double total = neutral(node);
+  double total = neutral(node.reduction);
   const std::int64_t extent = plan_->stage().extents[variable];
   for_each(node.loops, variable, [&] {
     along_ = variable;
@@ -670,35 +697,15 @@ double BlockEvaluator::of_block(const LoweredNode& node, std::size_t depth) {
   const LoweredNode& body = plan_->stage().nodes[node.operands[0]];
   if (node.leave_out) {
     const LoweredAccess& access = plan_->stage().accesses[body.access];
-    double total = neutral(node);
+    double total = neutral(node.reduction);
     for (const Interval part : inside(access))
-      total = combine(node.reduction, total, of_elements(node, load(access, part, depth), part.end - part.begin));
+      total =
+          combine(node.reduction, total, fold_block(node.reduction, load(access, part, depth), part.end - part.begin));
     return total;
   }
-  if (node.reduction != Fold::sum || body.kind != Kind::multiply)
-    return of_elements(node, value(node.operands[0], depth), count_);
-  const auto [a, b] = operands(body, depth);
-  if (!a.uniform && !b.uniform) return static_cast<double>(loops().dot(a.data, b.data, count_));
-  const double factor = static_cast<double>(a.uniform ? *a.data : *b.data);
-  return factor * of_elements(node, a.uniform ? b : a, count_);
-}
-
-double BlockEvaluator::of_elements(const LoweredNode& node, Block block, std::int64_t count) {
-  switch (node.reduction) {
-    case Fold::sum:
-      return block.uniform ? static_cast<double>(count) * static_cast<double>(*block.data)
-                           : static_cast<double>(loops().sum(block.data, count));
-    case Fold::product: {
-      double product = 1;
-      for (std::int64_t i = 0; i < count; ++i) product *= static_cast<double>(element(block.data, block.uniform, i));
-      return product;
-    }
-    case Fold::maximum:
-      return static_cast<double>(loops().greatest(block.data, block.uniform ? 1 : count));
-    case Fold::minimum:
-      return static_cast<double>(loops().least(block.data, block.uniform ? 1 : count));
-  }
-  return 0;
+  const auto both = node.reduction == Fold::sum ? factors(node.operands[0], depth) : std::nullopt;
+  if (!both) return fold_block(node.reduction, value(node.operands[0], depth), count_);
+  return sum_of_products(both->first, both->second, count_);
 }
 
 }  // namespace taso::cpu

@@ -5,6 +5,11 @@
 /// first-level cache. Where the elements of a reduction lie together and those of the result do not, blocks go along
 /// a loop of the reduction, and its sum is that of the block. What a stage costs either way is estimated from the
 /// strides of what it reads, and the cheaper way is taken.
+///
+/// Two operations of arithmetic, one on the result of the other, are one loop (cpu/pairs.h), as are a sum and the
+/// product or square that it adds up. Every element is what operations by themselves make of it, with one exception: a
+/// quotient by one number for all elements that an earlier stage has computed (a total), or that is computed of one (a
+/// root), is a product with its reciprocal: it was rounded already.
 #pragma once
 
 #include <absl/container/inlined_vector.h>
@@ -20,13 +25,15 @@
 #include "operators/lowered_body.h"
 #include "runtime/cpu/block.h"
 #include "runtime/cpu/loops.h"
+#include "runtime/cpu/pairs.h"
 
 namespace taso::cpu {
 
 /// How a stage is computed; immutable. The stage must outlive it.
 class StagePlan {
  public:
-  explicit StagePlan(const LoweredStage& stage);
+  /// `inputs`: as many of the buffers are the operator's inputs (LoweredBody); others are computed.
+  StagePlan(const LoweredStage& stage, std::size_t inputs);
 
   [[nodiscard]] const LoweredStage& stage() const { return *stage_; }
   /// The own loop that blocks go along; nothing where each element is computed alone, by blocks of reductions.
@@ -35,20 +42,30 @@ class StagePlan {
   [[nodiscard]] std::int64_t coefficient(std::uint32_t form, std::uint32_t variable) const {
     return coefficients_[variable * stage_->forms.size() + form];
   }
-  /// Registers of a block each that an evaluation needs, slots aside.
+  /// Registers of a block each that an evaluation needs.
   [[nodiscard]] std::size_t registers() const { return registers_; }
   /// Estimate for one element, in additions of elements that lie together.
   [[nodiscard]] double work() const { return work_; }
 
  private:
   friend class BlockEvaluator;
+  friend class TapeBuilder;
+  friend class TapeRunner;
   /// What a node's operation is.
   struct Operation {
     const UnaryEntry* unary = nullptr;
     const BinaryEntry* binary = nullptr;
     std::optional<std::uint32_t> along;  ///< Of a reduction outside of a run: the loop that blocks go along.
+    std::optional<Arithmetic> arithmetic;
+    std::optional<std::uint32_t> inner;  ///< Of arithmetic: the operand that is computed in the same loop.
+    bool square = false;
+    bool by_reciprocal = false;  ///< Of a quotient: where the divisor is one number.
   };
+  void find_operations(std::size_t inputs);
+  void place_slots();
   void find_same();
+  void find_pairs();
+  [[nodiscard]] bool reads_computed(std::uint32_t node, std::size_t inputs) const;
   [[nodiscard]] bool are_same(std::uint32_t a, std::uint32_t b) const;
   void choose_run();
   [[nodiscard]] double estimate(std::uint32_t node, std::optional<std::uint32_t> along) const;
@@ -61,6 +78,7 @@ class StagePlan {
   std::vector<Operation> operations_;  ///< Per node.
   std::vector<std::uint32_t> same_;    ///< Per node: the first one that has the same value wherever both are computed.
   std::optional<std::uint32_t> run_;
+  std::vector<std::size_t> slot_registers_;  ///< Per slot: the first of those in which its value is computed.
   std::size_t registers_ = 1;
   double work_ = 0;
 };
@@ -91,8 +109,7 @@ class BlockEvaluator {
  private:
   using Kind = LoweredNode::Kind;
   struct Slot {
-    std::vector<float> elements;
-    bool uniform = true;
+    Block block;             ///< Where it was computed: in registers of its own (StagePlan::slot_registers_), or read.
     std::int64_t begin = 0;  ///< The position in the run at which it was bound.
   };
   struct Interval {
@@ -109,6 +126,9 @@ class BlockEvaluator {
   [[nodiscard]] std::pair<Block, Block> operands(const LoweredNode& node, std::size_t depth);
   [[nodiscard]] Block unary(const LoweredNode& node, const StagePlan::Operation& operation, std::size_t depth);
   [[nodiscard]] Block binary(const LoweredNode& node, const StagePlan::Operation& operation, std::size_t depth);
+  [[nodiscard]] Block pair(const LoweredNode& node, const StagePlan::Operation& operation, std::size_t depth);
+  /// What a sum of products or squares adds up; nothing for others.
+  [[nodiscard]] std::optional<std::pair<Block, Block>> factors(std::uint32_t id, std::size_t depth);
 
   [[nodiscard]] Block read(const LoweredNode& node, std::size_t depth);
   /// The elements of a part of the block, which must lie inside.
@@ -126,19 +146,16 @@ class BlockEvaluator {
   /// Whether a condition is the same at all positions.
   [[nodiscard]] bool is_even(std::uint32_t id) const;
   [[nodiscard]] Block conditional(const LoweredNode& node, std::size_t depth);
-  [[nodiscard]] Block bind(const LoweredNode& node, std::size_t depth);
+  void bind(const LoweredNode& node);
 
   /// Per element of the block.
   [[nodiscard]] Block reduce_elements(const LoweredNode& node, std::size_t depth);
   void accumulate(const LoweredNode& node, float* totals, std::size_t depth);
-  static void accumulate(const LoweredNode& node, float* totals, Interval part, Block block);
   /// Of products of plain reads: no more than what lies inside.
   void accumulate_factors(const LoweredNode& node, float* totals, std::size_t depth);
-  static void accumulate_products(Block a, Block b, Interval part, float* totals);
   /// Of one element, by blocks along a loop of the reduction.
   [[nodiscard]] Block reduce_block(const LoweredNode& node, std::uint32_t variable, std::size_t depth);
   [[nodiscard]] double of_block(const LoweredNode& node, std::size_t depth);
-  [[nodiscard]] static double of_elements(const LoweredNode& node, Block block, std::int64_t count);
 
   /// A part of the block, by itself, of a node's elements, to where they belong in `elements`.
   void copy_of(std::uint32_t id, Interval part, float* elements, std::size_t depth);

@@ -10,6 +10,7 @@
 #include "operators/lowered_text.h"
 #include "operators/registry.h"
 #include "runtime/cpu/block_evaluator.h"
+#include "runtime/cpu/block_tape.h"
 #include "runtime/cpu/element_walk.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/parallel.h"
@@ -70,26 +71,30 @@ struct Units {
 /// Computes units of a stage, one after the other.
 class StageRun {
  public:
-  StageRun(const StagePlan& plan, const Units& units, const std::vector<BlockBuffer>& buffers, float* target,
-           std::int64_t first)
-      : plan_(&plan), units_(&units), evaluator_(plan, buffers), target_(target), index_(units.loops.size()) {
+  StageRun(const StagePlan& plan, const std::optional<BlockTape>& tape, const Units& units,
+           const std::vector<BlockBuffer>& buffers, float* target, std::int64_t first)
+      : plan_(&plan), units_(&units), target_(target), index_(units.loops.size()) {
+    if (tape)
+      tape_.emplace(*tape, buffers);
+    else
+      evaluator_.emplace(plan, buffers);
     if (units.run) stride_ = plan.coefficient(plan.stage().write, *units.run);
     std::int64_t rest = first / units.blocks;
     for (std::size_t i = index_.size(); i-- > 0;) {
       index_[i] = rest % extent(i);
       rest /= extent(i);
-      evaluator_.step(units.loops[i], index_[i]);
+      step(units.loops[i], index_[i]);
     }
     block_ = first % units.blocks;
-    if (units.run) evaluator_.step(*units.run, block_ * block_elements);
+    if (units.run) step(*units.run, block_ * block_elements);
   }
   /// Of a recurrence: goes to a step.
-  void go_to_step(std::int64_t step) { evaluator_.step(plan_->stage().steps_of->variable, step); }
-  [[nodiscard]] const Status& status() const { return evaluator_.status(); }
+  void go_to_step(std::int64_t at) { step(plan_->stage().steps_of->variable, at); }
+  [[nodiscard]] Status status() const { return evaluator_ ? evaluator_->status() : Status(); }
 
   void compute(std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) {
-      write(target_ + evaluator_.place(), std::min(block_elements, units_->length - block_ * block_elements));
+      write(target_ + place(), std::min(block_elements, units_->length - block_ * block_elements));
       advance();
     }
   }
@@ -97,20 +102,26 @@ class StageRun {
  private:
   [[nodiscard]] std::int64_t extent(std::size_t loop) const { return plan_->stage().extents[units_->loops[loop]]; }
 
+  void step(std::uint32_t variable, std::int64_t count) {
+    tape_ ? tape_->step(variable, count) : evaluator_->step(variable, count);
+  }
+  [[nodiscard]] std::int64_t place() const { return tape_ ? tape_->place() : evaluator_->place(); }
+  void elements(std::int64_t count, float* to) { tape_ ? tape_->compute(count, to) : evaluator_->compute(count, to); }
+
   void write(float* to, std::int64_t count) {
-    if (stride_ == 1) return evaluator_.compute(count, to);
-    std::array<float, block_elements> elements;
-    evaluator_.compute(count, elements.data());
-    for (std::int64_t i = 0; i < count; ++i) to[i * stride_] = elements[static_cast<std::size_t>(i)];
+    if (stride_ == 1) return elements(count, to);
+    std::array<float, block_elements> some;
+    elements(count, some.data());
+    for (std::int64_t i = 0; i < count; ++i) to[i * stride_] = some[static_cast<std::size_t>(i)];
   }
 
   void advance() {
-    if (++block_ < units_->blocks) return evaluator_.step(*units_->run, block_elements);
+    if (++block_ < units_->blocks) return step(*units_->run, block_elements);
     block_ = 0;
-    if (units_->run) evaluator_.step(*units_->run, -(units_->blocks - 1) * block_elements);
+    if (units_->run) step(*units_->run, -(units_->blocks - 1) * block_elements);
     for (std::size_t i = index_.size(); i-- > 0;) {
       const bool carry = ++index_[i] == extent(i);
-      evaluator_.step(units_->loops[i], carry ? 1 - extent(i) : 1);
+      step(units_->loops[i], carry ? 1 - extent(i) : 1);
       if (!carry) break;
       index_[i] = 0;
     }
@@ -118,7 +129,8 @@ class StageRun {
 
   const StagePlan* plan_;
   const Units* units_;
-  BlockEvaluator evaluator_;
+  std::optional<TapeRunner> tape_;
+  std::optional<BlockEvaluator> evaluator_;  ///< Without a tape.
   float* target_;
   std::vector<std::int64_t> index_;  ///< Per loop.
   std::int64_t block_ = 0, stride_ = 1;
@@ -149,8 +161,11 @@ class DefinitionKernel final : public Kernel {
       : Kernel(kernel_name()), instance_(std::move(instance)), threads_(request.threads) {
     for (const Operand& input : request.inputs) wide_.push_back(input.type.element == ElementType::i64);
     for (const LoweredStage& stage : body().stages)
-      if (!stage.empty) plans_.emplace_back(stage);
-    for (const StagePlan& plan : plans_) units_.emplace_back(plan);
+      if (!stage.empty) plans_.emplace_back(stage, body().inputs);
+    for (const StagePlan& plan : plans_) {
+      units_.emplace_back(plan);
+      tapes_.push_back(BlockTape::of(plan));
+    }
     make_groups();
     for (const Shape& shape : body().intermediates) {
       offsets_.push_back(workspace_bytes_);
@@ -259,7 +274,7 @@ class DefinitionKernel final : public Kernel {
     parallel_chunks(threads_, group.slices, grain(work), [&](std::int64_t begin, std::int64_t end) {
       std::vector<StageRun> runs;
       for (std::size_t i = group.first; i < group.end; ++i) {
-        runs.emplace_back(plans_[i], units_[i], memory.read, memory.written[plans_[i].stage().buffer],
+        runs.emplace_back(plans_[i], tapes_[i], units_[i], memory.read, memory.written[plans_[i].stage().buffer],
                           begin * (units_[i].count / group.slices));
         if (group.recurrence) runs.back().go_to_step(step);
       }
@@ -274,7 +289,8 @@ class DefinitionKernel final : public Kernel {
 
   OperatorInstance instance_;
   std::vector<StagePlan> plans_;
-  std::vector<Units> units_;  ///< Per plan.
+  std::vector<Units> units_;                     ///< Per plan.
+  std::vector<std::optional<BlockTape>> tapes_;  ///< Per plan.
   std::vector<Group> groups_;
   std::vector<bool> wide_;  ///< Per input: of i64.
   std::vector<std::size_t> offsets_;

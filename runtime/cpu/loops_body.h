@@ -342,48 +342,106 @@ constexpr BinaryEntry binary_entries[] = {
     {"min", both<Less>, second_scalar<Less>, first_scalar<Less>},
 };
 
-float sum(const float* x, Count count) {
-  float total = 0;
-#pragma omp simd reduction(+ : total)
-  for (Count i = 0; i < count; ++i) total += x[i];
+#if defined(__AVX512F__)
+#define TASO_VECTOR_BYTES 64
+#elif defined(__AVX__)
+#define TASO_VECTOR_BYTES 32
+#else
+#define TASO_VECTOR_BYTES 16
+#endif
+/// A vector of this instruction set, and one in memory.
+using Pack = float __attribute__((vector_size(TASO_VECTOR_BYTES)));
+using PackAnywhere = float __attribute__((vector_size(TASO_VECTOR_BYTES), aligned(4), may_alias));
+constexpr Count lanes = sizeof(Pack) / sizeof(float);
+
+/// As many partial results of a reduction are kept: an operation need not wait for the one before.
+constexpr int partials = 4;
+
+/// Combines the elements of x by F: of(result, x, i) takes in the element or vector that is the i-th, both() combines
+/// results. `neutral` is the result for none.
+template <class F>
+float reduce(const float* x, Count count, F f) {
+  Count done = 0;
+  float total = F::neutral;
+  if (count >= lanes) {
+    Pack results[partials];
+#pragma GCC unroll 4
+    for (int k = 0; k < partials; ++k) results[k] = Pack{} + F::neutral;
+    for (; done + partials * lanes <= count; done += partials * lanes) {
+#pragma GCC unroll 4
+      for (int k = 0; k < partials; ++k) results[k] = f.of(results[k], x + done + k * lanes, done + k * lanes);
+    }
+    for (; done + lanes <= count; done += lanes) results[0] = f.of(results[0], x + done, done);
+    const Pack all = F::both(F::both(results[0], results[1]), F::both(results[2], results[3]));
+#pragma GCC unroll 16
+    for (Count k = 0; k < lanes; ++k) total = F::both(total, all[k]);
+  }
+  for (; done < count; ++done) total = f.of(total, x + done, done);
   return total;
 }
 
-float maximum(const float* x, Count count) {
-  float result = -HUGE_VALF;
-#pragma omp simd reduction(max : result)
-  for (Count i = 0; i < count; ++i) result = x[i] > result ? x[i] : result;
-  return result;
-}
+/// What reductions load: a vector or one element.
+inline void load(const float* x, Pack& to) { to = *reinterpret_cast<const PackAnywhere*>(x); }
+inline void load(const float* x, float& to) { to = *x; }
 
-float greatest(const float* x, Count count) {
-  float result = -HUGE_VALF;
-  int32_t unordered = 0;
-#pragma omp simd reduction(max : result) reduction(| : unordered)
-  for (Count i = 0; i < count; ++i) {
-    result = x[i] > result ? x[i] : result;
-    unordered |= static_cast<int32_t>(x[i] != x[i]);
+struct SumOf {
+  static constexpr float neutral = 0;
+  template <class T>
+  static T both(T a, T b) {
+    return a + b;
   }
-  return unordered != 0 ? NAN : result;
-}
-
-float least(const float* x, Count count) {
-  float result = HUGE_VALF;
-  int32_t unordered = 0;
-#pragma omp simd reduction(min : result) reduction(| : unordered)
-  for (Count i = 0; i < count; ++i) {
-    result = x[i] < result ? x[i] : result;
-    unordered |= static_cast<int32_t>(x[i] != x[i]);
+  template <class T>
+  T of(T total, const float* x, Count) const {
+    T value;
+    load(x, value);
+    return total + value;
   }
-  return unordered != 0 ? NAN : result;
-}
+};
+/// Of products with b.
+struct SumOfProducts : SumOf {
+  const float* b;
+  template <class T>
+  T of(T total, const float* x, Count at) const {
+    T value, factor;
+    load(x, value);
+    load(b + at, factor);
+    return total + value * factor;
+  }
+};
+/// Of squares of what is above (or below) the mean.
+struct SumOfSquares : SumOf {
+  float mean;
+  template <class T>
+  T of(T total, const float* x, Count) const {
+    T value;
+    load(x, value);
+    value = value - mean;
+    return total + value * value;
+  }
+};
+/// The largest, or the smallest with Less; NaN where one is, or left out.
+template <bool Less, bool KeepNan>
+struct ExtremumOf {
+  static constexpr float neutral = Less ? HUGE_VALF : -HUGE_VALF;
+  template <class T>
+  static T both(T total, T value) {
+    if (KeepNan) return ((Less ? value < total : value > total) | (value != value)) ? value : total;
+    return (Less ? value < total : value > total) ? value : total;
+  }
+  template <class T>
+  T of(T total, const float* x, Count) const {
+    T value;
+    load(x, value);
+    return both(total, value);
+  }
+};
 
-float dot(const float* a, const float* b, Count count) {
-  float total = 0;
-#pragma omp simd reduction(+ : total)
-  for (Count i = 0; i < count; ++i) total += a[i] * b[i];
-  return total;
-}
+float sum(const float* x, Count count) { return reduce(x, count, SumOf()); }
+float maximum(const float* x, Count count) { return reduce(x, count, ExtremumOf<false, false>()); }
+float greatest(const float* x, Count count) { return reduce(x, count, ExtremumOf<false, true>()); }
+float least(const float* x, Count count) { return reduce(x, count, ExtremumOf<true, true>()); }
+float dot(const float* a, const float* b, Count count) { return reduce(a, count, SumOfProducts{{}, b}); }
+float squares(const float* x, Count count, float mean) { return reduce(x, count, SumOfSquares{{}, mean}); }
 
 /// So many rows at once: sums of a panel's width stay in registers.
 template <int Rows>
@@ -477,19 +535,13 @@ void exp_minus(const float* x, const float* m, float* y, float* s, Count count) 
 
 void layer_norm(const float* x, const float* scales, const float* bias, float* y, Count count, float epsilon) {
   const float mean = sum(x, count) / static_cast<float>(count);
-  float squares = 0;
-#pragma omp simd reduction(+ : squares)
-  for (Count i = 0; i < count; ++i) squares += (x[i] - mean) * (x[i] - mean);
-  const float factor = 1.0f / sqrtf(squares / static_cast<float>(count) + epsilon);
+  const float factor = 1.0f / sqrtf(squares(x, count, mean) / static_cast<float>(count) + epsilon);
 #pragma omp simd
   for (Count i = 0; i < count; ++i) y[i] = (x[i] - mean) * factor * scales[i] + bias[i];
 }
 
 void rms_norm(const float* x, const float* scales, float* y, Count count, float epsilon) {
-  float squares = 0;
-#pragma omp simd reduction(+ : squares)
-  for (Count i = 0; i < count; ++i) squares += x[i] * x[i];
-  const float factor = 1.0f / sqrtf(squares / static_cast<float>(count) + epsilon);
+  const float factor = 1.0f / sqrtf(dot(x, x, count) / static_cast<float>(count) + epsilon);
 #pragma omp simd
   for (Count i = 0; i < count; ++i) y[i] = x[i] * factor * scales[i];
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <numbers>
@@ -123,6 +124,37 @@ TEST(Loops, AllInstructionSetsHaveTheSameFunctions) {
   }
   EXPECT_EQ(find_unary("no such function"), nullptr);
   EXPECT_EQ(find_binary("relu"), nullptr);
+}
+
+TEST(Loops, Reductions) {
+  std::vector<float> x, y;
+  for (int i = 0; i < 300; ++i) {
+    x.push_back(static_cast<float>(std::sin(i * 7.0) * 3 + 1));
+    y.push_back(static_cast<float>(std::cos(i * 5.0)));
+  }
+  for (const LoopTable* table : tables())
+    for (std::int64_t count = 0; count <= 300; ++count) {
+      double sum = 0, dot = 0;
+      float greatest = -HUGE_VALF, least = HUGE_VALF;
+      for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+        sum += static_cast<double>(x[i]);
+        dot += static_cast<double>(x[i]) * static_cast<double>(y[i]);
+        greatest = std::max(greatest, x[i]);
+        least = std::min(least, x[i]);
+      }
+      ASSERT_NEAR(table->sum(x.data(), count), sum, 1e-6 * (1 + 3.0 * static_cast<double>(count))) << count;
+      ASSERT_NEAR(table->dot(x.data(), y.data(), count), dot, 1e-6 * (1 + 3.0 * static_cast<double>(count))) << count;
+      ASSERT_EQ(table->maximum(x.data(), count), greatest) << count;
+      ASSERT_EQ(table->greatest(x.data(), count), greatest) << count;
+      ASSERT_EQ(table->least(x.data(), count), least) << count;
+      if (count == 0) continue;
+      // A NaN anywhere is the greatest and the least, and left out by the maximum.
+      std::vector<float> with_nan = x;
+      with_nan[static_cast<std::size_t>(count * 7 / 11)] = NAN;
+      ASSERT_TRUE(std::isnan(table->greatest(with_nan.data(), count))) << count;
+      ASSERT_TRUE(std::isnan(table->least(with_nan.data(), count))) << count;
+      ASSERT_FALSE(std::isnan(table->maximum(with_nan.data(), count))) << count;
+    }
 }
 
 TEST(Loops, PanelProducts) {

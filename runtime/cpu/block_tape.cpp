@@ -1,0 +1,422 @@
+#include "runtime/cpu/block_tape.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include "runtime/cpu/block_fold.h"
+
+namespace taso::cpu {
+
+using Kind = LoweredNode::Kind;
+using Place = TapeValue::Place;
+
+/// Writes the steps of a stage. A register is free again when the step that reads it has been written; a name's value
+/// keeps its own until the end of what it is bound in.
+class TapeBuilder {
+ public:
+  explicit TapeBuilder(const StagePlan& plan) : plan_(&plan), slots_(plan.stage().slots) { tape_.plan_ = &plan; }
+
+  std::optional<BlockTape> build() {
+    const std::optional<TapeValue> root = value(plan_->stage().root, plan_->run());
+    if (!root) return std::nullopt;
+    tape_.root_ = *root;
+    if (root->place == Place::block && tape_.steps_[last_].result.place == Place::block &&
+        tape_.steps_[last_].result.index == root->index)
+      tape_.last_ = last_;
+    return std::move(tape_);
+  }
+
+ private:
+  using Along = std::optional<std::uint32_t>;  ///< The loop that blocks go along; nothing: single elements.
+
+  [[nodiscard]] const LoweredNode& node(std::uint32_t id) const { return plan_->stage().nodes[id]; }
+  [[nodiscard]] const StagePlan::Operation& operation(std::uint32_t id) const { return plan_->operations_[id]; }
+
+  TapeValue scalar(float initial) {
+    tape_.scalars_.push_back(initial);
+    return {Place::scalar, true, static_cast<std::uint32_t>(tape_.scalars_.size() - 1), 0};
+  }
+  TapeValue block() {
+    std::uint32_t index = 0;
+    if (free_.empty()) {
+      index = static_cast<std::uint32_t>(tape_.blocks_++);
+      kept_.push_back(0);
+    } else {
+      index = free_.back();
+      free_.pop_back();
+    }
+    return {Place::block, false, index, 0};
+  }
+  TapeValue result(bool one) { return one ? scalar(0) : block(); }
+  void release(const TapeValue& value) {
+    if (value.place == Place::block && kept_[value.index] == 0 &&
+        std::find(free_.begin(), free_.end(), value.index) == free_.end())
+      free_.push_back(value.index);
+  }
+  static TapeStep step_of(TapeStep::Kind kind) {
+    TapeStep step;
+    step.kind = kind;
+    return step;
+  }
+  TapeValue append(const TapeStep& step) {
+    last_ = tape_.steps_.size();
+    tape_.steps_.push_back(step);
+    return tape_.steps_.back().result;
+  }
+
+  std::optional<TapeValue> value(std::uint32_t id, Along along) {
+    const LoweredNode& node = this->node(id);
+    switch (node.kind) {
+      case Kind::number:
+        return scalar(static_cast<float>(node.number));
+      case Kind::infinity:
+        return scalar(std::copysign(std::numeric_limits<float>::infinity(), static_cast<float>(node.number)));
+      case Kind::read:
+        return read(node, along);
+      case Kind::slot:
+        return slots_[node.slot];
+      case Kind::bind: {
+        if (!bind(node, along)) return std::nullopt;
+        const std::optional<TapeValue> result = value(node.operands[1], along);
+        unbind(node, result);
+        return result;
+      }
+      case Kind::negate:
+        return unary(id, along);
+      case Kind::add:
+      case Kind::subtract:
+      case Kind::multiply:
+      case Kind::divide:
+        return operation(id).inner ? pair(id, along) : binary(id, along);
+      case Kind::call:
+        return node.operands.size() == 1 ? unary(id, along) : binary(id, along);
+      case Kind::maximum:
+      case Kind::minimum:
+        return extremum(id, along);
+      case Kind::reduce:
+        if (along) return totals(id, *along);
+        return operation(id).along ? total(id) : std::nullopt;
+      case Kind::valid:
+      case Kind::conditional:
+      case Kind::test:
+      case Kind::all_of:
+      case Kind::any_of:
+      case Kind::none_of:
+        return std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<TapeValue> read(const LoweredNode& node, Along along) {
+    const LoweredAccess& access = plan_->stage().accesses[node.access];
+    if (!node.operands.empty() || !access.guards.empty() || !access.indirect.empty()) return std::nullopt;
+    const std::int64_t stride = along ? plan_->coefficient(access.offset, *along) : 0;
+    const TapeValue memory{Place::memory, stride == 0, access.offset, access.buffer};
+    if (stride == 0 || stride == 1) return memory;
+    TapeStep step = step_of(TapeStep::Kind::strided);
+    step.a = memory;
+    step.stride = stride;
+    step.result = block();
+    return append(step);
+  }
+
+  bool bind(const LoweredNode& node, Along along) {
+    const std::optional<TapeValue> bound = value(node.operands[0], along);
+    if (!bound) return false;
+    slots_[node.slot] = *bound;
+    if (bound->place == Place::block) ++kept_[bound->index];
+    return true;
+  }
+  void unbind(const LoweredNode& node, const std::optional<TapeValue>& result) {
+    const TapeValue bound = *slots_[node.slot];
+    if (bound.place != Place::block) return;
+    --kept_[bound.index];
+    if (!result || result->place != Place::block || result->index != bound.index) release(bound);
+  }
+
+  std::optional<TapeValue> unary(std::uint32_t id, Along along) {
+    if (operation(id).unary == nullptr) return std::nullopt;
+    const std::optional<TapeValue> x = value(node(id).operands[0], along);
+    if (!x) return std::nullopt;
+    TapeStep step = step_of(TapeStep::Kind::unary);
+    step.unary = operation(id).unary->loop;
+    step.a = *x;
+    release(*x);
+    step.result = result(x->one);
+    return append(step);
+  }
+
+  /// The operands of a node of two; computed once if they are the same.
+  std::optional<std::pair<TapeValue, TapeValue>> operands(const LoweredNode& node, Along along) {
+    const std::optional<TapeValue> a = value(node.operands[0], along);
+    if (!a) return std::nullopt;
+    if (plan_->same_[node.operands[0]] == plan_->same_[node.operands[1]]) return std::pair(*a, *a);
+    const std::optional<TapeValue> b = value(node.operands[1], along);
+    if (!b) return std::nullopt;
+    return std::pair(*a, *b);
+  }
+
+  TapeValue binary(const BinaryEntry& loop, TapeValue a, TapeValue b, bool by_reciprocal) {
+    TapeStep step = step_of(TapeStep::Kind::binary);
+    step.binary = &loop;
+    step.a = a;
+    step.b = b;
+    step.by_reciprocal = by_reciprocal && b.one && !a.one;
+    release(a);
+    release(b);
+    step.result = result(a.one && b.one);
+    return append(step);
+  }
+  std::optional<TapeValue> binary(std::uint32_t id, Along along) {
+    if (operation(id).binary == nullptr) return std::nullopt;
+    const auto both = operands(node(id), along);
+    if (!both) return std::nullopt;
+    return binary(*operation(id).binary, both->first, both->second, operation(id).by_reciprocal);
+  }
+
+  std::optional<TapeValue> pair(std::uint32_t id, Along along) {
+    const StagePlan::Operation& outer = operation(id);
+    const std::uint32_t inner = node(id).operands[*outer.inner];
+    const auto both = operands(node(inner), along);
+    if (!both) return std::nullopt;
+    const std::optional<TapeValue> c = value(node(id).operands[1 - *outer.inner], along);
+    if (!c) return std::nullopt;
+    const auto [a, b] = *both;
+    const bool on_right = *outer.inner == 1;
+    if (a.one && b.one) {
+      const TapeValue x = binary(*operation(inner).binary, a, b, false);
+      return binary(*outer.binary, on_right ? *c : x, on_right ? x : *c, false);
+    }
+    TapeStep step = step_of(TapeStep::Kind::pair);
+    step.on_right = on_right;
+    step.first = *operation(inner).arithmetic;
+    step.second = *outer.arithmetic;
+    step.first_by_reciprocal = operation(inner).by_reciprocal && b.one;
+    step.by_reciprocal = outer.by_reciprocal && !on_right && c->one;
+    step.a = a;
+    step.b = b;
+    step.c = *c;
+    for (const TapeValue& operand : {a, b, *c}) release(operand);
+    step.result = block();
+    return append(step);
+  }
+
+  std::optional<TapeValue> extremum(std::uint32_t id, Along along) {
+    std::optional<TapeValue> best = value(node(id).operands[0], along);
+    for (std::size_t i = 1; i < node(id).operands.size() && best; ++i) {
+      const std::optional<TapeValue> next = value(node(id).operands[i], along);
+      if (!next) return std::nullopt;
+      best = binary(*operation(id).binary, *best, *next, false);
+    }
+    return best;
+  }
+
+  /// The body of a reduction, after its step, and what that step folds.
+  bool body(TapeStep& step, std::uint32_t reduction, Along along) {
+    const LoweredNode& fold = node(reduction);
+    if (fold.leave_out) return false;
+    std::uint32_t product = fold.operands[0];
+    while (node(product).kind == Kind::bind) product = node(product).operands[1];
+    const bool square = operation(product).square;
+    if (fold.reduction == Fold::sum && (square || node(product).kind == Kind::multiply)) {
+      std::uint32_t id = fold.operands[0];
+      for (; id != product; id = node(id).operands[1])
+        if (!bind(node(id), along)) return false;
+      std::optional<std::pair<TapeValue, TapeValue>> both;
+      if (!square)
+        both = operands(node(product), along);
+      else if (const std::optional<TapeValue> x = value(node(product).operands[0], along))
+        both.emplace(*x, *x);
+      if (!both) return false;
+      step.product = true;
+      std::tie(step.a, step.b) = *both;
+      for (id = fold.operands[0]; id != product; id = node(id).operands[1]) unbind(node(id), std::nullopt);
+    } else {
+      const std::optional<TapeValue> x = value(fold.operands[0], along);
+      if (!x) return false;
+      step.a = *x;
+    }
+    release(step.a);
+    if (step.product) release(step.b);
+    return true;
+  }
+
+  std::optional<TapeValue> total(std::uint32_t id) {
+    TapeStep step = step_of(TapeStep::Kind::total);
+    step.node = id;
+    step.along = *operation(id).along;
+    const std::size_t at = tape_.steps_.size();
+    tape_.steps_.emplace_back();
+    if (!body(step, id, step.along)) return std::nullopt;
+    step.result = scalar(0);
+    return reduction(at, step);
+  }
+
+  std::optional<TapeValue> totals(std::uint32_t id, std::uint32_t along) {
+    TapeStep step = step_of(TapeStep::Kind::totals);
+    step.node = id;
+    // Not of those that the body may write.
+    step.result = block();
+    const TapeValue some = block();
+    step.some = some.index;
+    const std::size_t at = tape_.steps_.size();
+    tape_.steps_.emplace_back();
+    if (!body(step, id, along)) return std::nullopt;
+    release(some);
+    return reduction(at, step);
+  }
+
+  TapeValue reduction(std::size_t at, TapeStep step) {
+    step.end = static_cast<std::uint32_t>(tape_.steps_.size());
+    tape_.steps_[at] = step;
+    last_ = at;
+    return step.result;
+  }
+
+  const StagePlan* plan_;
+  BlockTape tape_;
+  std::vector<std::optional<TapeValue>> slots_;
+  std::vector<std::uint32_t> free_;  ///< Registers of blocks.
+  std::vector<int> kept_;            ///< Per register of a block: as many names' values.
+  std::size_t last_ = 0;             ///< The step that was completed last.
+};
+
+std::optional<BlockTape> BlockTape::of(const StagePlan& plan) { return TapeBuilder(plan).build(); }
+
+TapeRunner::TapeRunner(const BlockTape& tape, const std::vector<BlockBuffer>& buffers)
+    : tape_(&tape), buffers_(&buffers), multiply_(find_binary("mul")), blocks_(tape.blocks_), scalars_(tape.scalars_) {
+  values_.reserve(tape.plan_->stage().forms.size());
+  for (const Affine& form : tape.plan_->stage().forms) values_.push_back(form.base);
+}
+
+void TapeRunner::step(std::uint32_t variable, std::int64_t count) {
+  for (const auto& [form, coefficient] : tape_->plan_->stage().steps[variable]) values_[form] += coefficient * count;
+}
+
+void TapeRunner::compute(std::int64_t count, float* elements) {
+  run(0, tape_->steps_.size(), count, elements);
+  if (tape_->last_) return;
+  store({at(tape_->root_), tape_->root_.one}, count, elements);
+}
+
+void TapeRunner::run(std::size_t begin, std::size_t end, std::int64_t count, float* last) {
+  for (std::size_t i = begin; i < end; ++i) {
+    const TapeStep& step = tape_->steps_[i];
+    float* const y = last != nullptr && tape_->last_ == i ? last : result(step.result);
+    const std::int64_t elements = step.result.one ? 1 : count;
+    switch (step.kind) {
+      case TapeStep::Kind::unary:
+        step.unary(at(step.a), y, elements, 0, 0);
+        break;
+      case TapeStep::Kind::binary:
+        binary(step, elements, y);
+        break;
+      case TapeStep::Kind::pair:
+        pair(step, elements, y);
+        break;
+      case TapeStep::Kind::strided: {
+        const float* const from = at(step.a);
+        for (std::int64_t k = 0; k < count; ++k) y[k] = from[k * step.stride];
+        break;
+      }
+      case TapeStep::Kind::total:
+        total(step, i + 1, y);
+        i = step.end - 1;
+        break;
+      case TapeStep::Kind::totals:
+        totals(step, i + 1, count, y);
+        i = step.end - 1;
+        break;
+    }
+  }
+}
+
+void TapeRunner::binary(const TapeStep& step, std::int64_t count, float* y) {
+  const float *a = at(step.a), *b = at(step.b);
+  if (step.by_reciprocal) {
+    if (const std::optional<float> inverse = reciprocal(*b)) return multiply_->second_scalar(a, &*inverse, y, count);
+  }
+  const BinaryLoop loop = step.a.one == step.b.one ? step.binary->both
+                          : step.b.one             ? step.binary->second_scalar
+                                                   : step.binary->first_scalar;
+  loop(a, b, y, count);
+}
+
+void TapeRunner::pair(const TapeStep& step, std::int64_t count, float* y) {
+  const float *b = at(step.b), *c = at(step.c);
+  Arithmetic first = step.first, second = step.second;
+  std::optional<float> of_first, of_second;
+  if (step.first_by_reciprocal && (of_first = reciprocal(*b))) {
+    first = Arithmetic::multiply;
+    b = &*of_first;
+  }
+  if (step.by_reciprocal && (of_second = reciprocal(*c))) {
+    second = Arithmetic::multiply;
+    c = &*of_second;
+  }
+  pairs().find(first, second, step.on_right).find(step.a.one, step.b.one, step.c.one)(at(step.a), b, c, y, count);
+}
+
+template <class Body>
+void TapeRunner::for_each(std::span<const std::uint32_t> variables, std::optional<std::uint32_t> left_out,
+                          const Body& body) {
+  if (variables.empty()) return body();
+  if (variables[0] == left_out) return for_each(variables.subspan(1), left_out, body);
+  const std::int64_t extent = tape_->plan_->stage().extents[variables[0]];
+  for (std::int64_t i = 0; i < extent; ++i) {
+    for_each(variables.subspan(1), left_out, body);
+    step(variables[0], 1);
+  }
+  step(variables[0], -extent);
+}
+
+void TapeRunner::total(const TapeStep& step, std::size_t body, float* y) {
+  const LoweredNode& node = tape_->plan_->stage().nodes[step.node];
+  const std::int64_t extent = tape_->plan_->stage().extents[step.along];
+  double total = neutral(node.reduction);
+  for_each(node.loops, step.along, [&] {
+    std::int64_t done = 0;
+    while (done < extent) {
+      const std::int64_t count = std::min(block_elements, extent - done);
+      run(body, step.end, count, nullptr);
+      const Block a{at(step.a), step.a.one};
+      total = combine(
+          node.reduction, total,
+          step.product ? sum_of_products(a, {at(step.b), step.b.one}, count) : fold_block(node.reduction, a, count));
+      done += count;
+      this->step(step.along, count);
+    }
+    this->step(step.along, -done);
+  });
+  *y = static_cast<float>(total);
+}
+
+void TapeRunner::totals(const TapeStep& step, std::size_t body, std::int64_t count, float* y) {
+  const LoweredNode& node = tape_->plan_->stage().nodes[step.node];
+  const auto add = [&](float* to) {
+    run(body, step.end, count, nullptr);
+    const Block a{at(step.a), step.a.one};
+    if (step.product)
+      add_products(to, a, {at(step.b), step.b.one}, count);
+    else
+      fold_into(node.reduction, to, a, count);
+  };
+  std::fill_n(y, count, static_cast<float>(neutral(node.reduction)));
+  if (node.reduction != Fold::sum) return for_each(node.loops, std::nullopt, [&] { add(y); });
+  float* const some = blocks_[step.some].data();
+  std::fill_n(some, count, 0.0F);
+  int sums = 0;
+  for_each(node.loops, std::nullopt, [&] {
+    add(some);
+    if (++sums < sums_at_once) return;
+    loops().accumulate(some, y, count);
+    std::fill_n(some, count, 0.0F);
+    sums = 0;
+  });
+  loops().accumulate(some, y, count);
+}
+
+}  // namespace taso::cpu

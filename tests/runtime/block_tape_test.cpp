@@ -1,0 +1,194 @@
+// Tapes (runtime/cpu/block_tape.h) compute what the general evaluator of blocks does, to the bit, and pairs of
+// operations (runtime/cpu/pairs.h) what the two do by themselves.
+#include "runtime/cpu/block_tape.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "operators/instance.h"
+#include "tests/runtime/cuda_requests.h"
+
+namespace taso::testing {
+namespace {
+
+using cpu::BlockBuffer;
+using cpu::StagePlan;
+
+constexpr const char* operators_of_tapes = R"(
+operator log_softmax(x[A.., n]) -> [A.., n]
+  let top[I.. < A] = max(t < n) x[I.., t]
+  let total[I.. < A] = sum(t < n) exp(x[I.., t] - top[I..])
+  out[I.., i] = x[I.., i] - top[I..] - log(total[I..])
+operator columns(x[n, m]) -> [m]
+  out[j] = sum(i < n) x[i, j] * x[i, j]
+operator norm(x[n, m]) -> []
+  out[] = sqrt(sum(i < n, j < m) square(x[i, j] - 1))
+operator many(x[n, m]) -> [n, m]
+  out[i, j] = (x[i, j] + 1) * (2 - x[i, j]) / (3 + x[i, j] * x[i, j]) - max(x[i, j], min(-x[i, j], 0.5))
+operator transposed(x[n, m]) -> [m, n]
+  out[j, i] = x[i, j] * 2 - 1
+operator shares(x[n, m]) -> [n, m]
+  let total[i < n] = sum(t < m) x[i, t]
+  let product[i < n] = prod(t < m) (1 + x[i, t] / 8)
+  out[i, j] = (x[i, j] - product[i]) / total[i] + x[i, j] / (total[i] * 2) * product[i]
+operator floors(x[n, m]) -> [n, m]
+  let total[i < n] = sum(t < m) x[i, t]
+  out[i, j] = floor(x[i, j] / total[i])
+operator ends(x[n, m]) -> [n]
+  out[i] = (min(t < m) x[i, t]) * (max(t < m) x[i, t]) - sum(t < m) (x[i, t] - x[i, 0]) * (x[i, t] - x[i, 0])
+)";
+
+/// All elements of a stage, computed by `evaluator` in blocks, in `to`.
+template <class Evaluator>
+void compute_stage(Evaluator& evaluator, const StagePlan& plan, std::vector<float>& to) {
+  const LoweredStage& stage = plan.stage();
+  const std::int64_t length = plan.run() ? stage.extents[*plan.run()] : 1;
+  const std::int64_t stride = plan.run() ? plan.coefficient(stage.write, *plan.run()) : 1;
+  std::vector<std::uint32_t> loops;
+  for (const std::uint32_t variable : stage.outer)
+    if (plan.run() != variable) loops.push_back(variable);
+  std::vector<float> block(static_cast<std::size_t>(cpu::block_elements));
+  const auto go = [&](const auto& self, std::size_t loop) -> void {
+    if (loop < loops.size()) {
+      for (std::int64_t i = 0; i < stage.extents[loops[loop]]; ++i) {
+        self(self, loop + 1);
+        evaluator.step(loops[loop], 1);
+      }
+      return evaluator.step(loops[loop], -stage.extents[loops[loop]]);
+    }
+    for (std::int64_t done = 0; done < length; done += cpu::block_elements) {
+      const std::int64_t count = std::min(cpu::block_elements, length - done);
+      evaluator.compute(count, block.data());
+      for (std::int64_t i = 0; i < count; ++i)
+        to[static_cast<std::size_t>(evaluator.place() + i * stride)] = block[static_cast<std::size_t>(i)];
+      if (plan.run()) evaluator.step(*plan.run(), count);
+    }
+    if (plan.run()) evaluator.step(*plan.run(), -length);
+  };
+  go(go, 0);
+}
+
+/// Runs the stages of a body both ways. Adds how many had tapes.
+void expect_equal_ways(const LoweredBody& body, const std::vector<std::vector<float>>& inputs, int& tapes) {
+  std::vector<std::vector<float>> memory = inputs;
+  for (const Shape& shape : body.intermediates) memory.emplace_back(static_cast<std::size_t>(volume(shape)));
+  for (const Shape& shape : body.outputs) memory.emplace_back(static_cast<std::size_t>(volume(shape)));
+  std::vector<BlockBuffer> buffers;
+  for (std::vector<float>& one : memory) buffers.push_back({one.data(), 1, true});
+  for (const LoweredStage& stage : body.stages) {
+    if (stage.empty) continue;
+    const StagePlan plan(stage, body.inputs);
+    std::vector<float>& written = memory[stage.buffer];
+    std::vector<float> by_tape = written;
+    if (const auto tape = cpu::BlockTape::of(plan)) {
+      cpu::TapeRunner runner(*tape, buffers);
+      compute_stage(runner, plan, by_tape);
+      ++tapes;
+      cpu::BlockEvaluator evaluator(plan, buffers);
+      compute_stage(evaluator, plan, written);
+      ASSERT_EQ(std::memcmp(by_tape.data(), written.data(), written.size() * sizeof(float)), 0) << body.op;
+    } else {
+      cpu::BlockEvaluator evaluator(plan, buffers);
+      compute_stage(evaluator, plan, written);
+    }
+  }
+}
+
+std::vector<float> random_floats(Random& random, std::int64_t count, int kind) {
+  std::vector<float> list(static_cast<std::size_t>(count));
+  for (float& x : list) x = static_cast<float>(kind == 0 ? 2 * random.uniform() - 1 : 0.1 + random.uniform());
+  if (kind == 2 && !list.empty()) list[static_cast<std::size_t>(random.below(list.size()))] = NAN;
+  return list;
+}
+
+TEST(BlockTape, ComputesShippedOperatorsLikeTheEvaluator) {
+  std::map<std::string, int> tapes;
+  for (const std::string& op : RequestMaker::operators()) {
+    const OperatorDefinition* const defined = registry().find(op);
+    if (defined == nullptr || !defined->over_reals) continue;
+    RequestMaker maker(3);
+    for (int round = 0; round < 20; ++round) {
+      const auto request = maker.make(op);
+      if (!request) continue;
+      std::vector<TensorType> types;
+      std::vector<std::vector<float>> inputs;
+      Random random(static_cast<std::uint64_t>(round), op);
+      for (const Operand& operand : request->inputs) {
+        types.push_back(operand.type);
+        inputs.push_back(random_floats(random, operand.type.elements(), round % 3));
+      }
+      if (!std::all_of(types.begin(), types.end(), [](const TensorType& t) { return t.element == ElementType::f32; }))
+        continue;
+      const auto instance = OperatorInstance::create(registry(), op, request->attributes, types);
+      if (!instance) continue;
+      const bool recurs = std::any_of(instance->body().stages.begin(), instance->body().stages.end(),
+                                      [](const LoweredStage& stage) { return stage.steps_of.has_value(); });
+      if (!recurs) expect_equal_ways(instance->body(), inputs, tapes[op]);
+    }
+  }
+  for (const char* op : {"add", "gelu", "softmax", "layer_norm", "rms_norm", "reduce_sum", "reduce_max", "concat"})
+    EXPECT_GT(tapes[op], 0) << op;
+}
+
+TEST(BlockTape, ComputesOperatorsOfAUserLikeTheEvaluator) {
+  const auto operators = value_of(OperatorRegistry::parse(operators_of_tapes, "own.op", &registry()));
+  for (const char* op : {"log_softmax", "columns", "norm", "many", "transposed", "shares", "floors", "ends"}) {
+    int tapes = 0;
+    for (const Shape& shape : {Shape{3, 5}, Shape{70, 3}, Shape{2, 2500}, Shape{1, 1}})
+      for (int kind = 0; kind < 3; ++kind) {
+        Random random(static_cast<std::uint64_t>(kind), op);
+        const TensorType type{ElementType::f32, shape};
+        const auto instance = value_of(OperatorInstance::create(operators, op, Attributes(), std::vector{type}));
+        expect_equal_ways(instance.body(), {random_floats(random, type.elements(), kind)}, tapes);
+      }
+    EXPECT_GT(tapes, 8) << op;
+  }
+}
+
+TEST(Pairs, AreTheTwoOperationsByThemselves) {
+  constexpr std::int64_t count = 37;
+  Random random(1, "pairs");
+  const auto numbers = [&] {
+    std::vector<float> list;
+    for (std::int64_t i = 0; i < count; ++i)
+      list.push_back(i == 5 ? 0.0F : i == 6 ? -HUGE_VALF : static_cast<float>((2 * random.uniform() - 1) * 100));
+    return list;
+  };
+  const std::vector<float> a = numbers(), b = numbers(), c = numbers();
+  const auto of = [](int operation, float x, float y) {
+    const volatile float result = operation == 0 ? x + y : operation == 1 ? x - y : operation == 2 ? x * y : x / y;
+    return result;
+  };
+  for (const cpu::PairTable* table : {cpu::generic_pairs(), cpu::avx2_pairs(), cpu::avx512_pairs()}) {
+    if (table == nullptr) continue;
+    for (int first = 0; first < cpu::arithmetic_count; ++first)
+      for (int second = 0; second < cpu::arithmetic_count; ++second)
+        for (int which = 0; which < 16; ++which) {
+          const bool one_a = (which & 1) != 0, one_b = (which & 2) != 0, one_c = (which & 4) != 0;
+          const bool on_right = (which & 8) != 0;
+          if (one_a && one_b) continue;
+          const cpu::PairLoop loop =
+              table->find(static_cast<cpu::Arithmetic>(first), static_cast<cpu::Arithmetic>(second), on_right)
+                  .find(one_a, one_b, one_c);
+          std::vector<float> y(count), in_place = one_a ? b : a;
+          loop(a.data(), b.data(), c.data(), y.data(), count);
+          loop(one_a ? a.data() : in_place.data(), one_a ? in_place.data() : b.data(), c.data(), in_place.data(),
+               count);
+          for (std::size_t i = 0; i < y.size(); ++i) {
+            const float x = of(first, a[one_a ? 0 : i], b[one_b ? 0 : i]), z = c[one_c ? 0 : i];
+            const float expected = on_right ? of(second, z, x) : of(second, x, z);
+            ASSERT_TRUE(y[i] == expected || (std::isnan(y[i]) && std::isnan(expected)))
+                << first << " " << second << " " << which << ", element " << i;
+            ASSERT_TRUE(in_place[i] == y[i] || std::isnan(y[i]));
+          }
+        }
+  }
+}
+
+}  // namespace
+}  // namespace taso::testing
