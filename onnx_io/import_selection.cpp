@@ -329,6 +329,10 @@ Value padded_by_itself(NodeContext& c, Value x, const std::string& mode, const S
       c.decline("it pads by more than there is to take");
       return {};
     }
+    if (extent + before[axis] + after[axis] > most_places) {
+      c.decline("there are more than " + std::to_string(most_places) + " elements");
+      return {};
+    }
     Places places;
     for (std::int64_t i = -before[axis]; i < extent + after[axis]; ++i) {
       if (mode == "edge")
