@@ -47,9 +47,7 @@ Expected<std::unique_ptr<Kernel>> KernelLibrary::create(const KernelRequest& req
   for (const Operand& output : request.outputs)
     if (output.within) return bad_input("the host writes no result within a wider tensor: " + request.key());
   if (request.fused) {
-    KernelOffer together;
-    if (set_ == KernelSet::cpu) together = cpu::fused_elements(request, *registry_);
-    if (together.kernel) return std::move(together.kernel);
+    if (KernelOffer together = fused_offer(request); together.kernel) return std::move(together.kernel);
     return fused_kernel(request, *this);
   }
   std::string reasons;
@@ -62,9 +60,15 @@ Expected<std::unique_ptr<Kernel>> KernelLibrary::create(const KernelRequest& req
   return bad_input("no kernel computes " + request.key() + " (" + reasons + ")");
 }
 
+KernelOffer KernelLibrary::fused_offer(const KernelRequest& request) const {
+  if (set_ != KernelSet::cpu) return {nullptr, "only the processor's kernels are joined here"};
+  if (KernelOffer elements = cpu::fused_elements(request, *registry_); elements.kernel) return elements;
+  return cpu::fused_moves(request, *registry_);
+}
+
 bool KernelLibrary::fuses(const KernelRequest& request) const {
   if (backend_) return backend_->fuses(request);
-  return set_ == KernelSet::cpu && cpu::fused_elements(request, *registry_).kernel != nullptr;
+  return fused_offer(request).kernel != nullptr;
 }
 
 bool KernelLibrary::writes_within(const KernelRequest& request) const {
@@ -72,7 +76,8 @@ bool KernelLibrary::writes_within(const KernelRequest& request) const {
 }
 
 bool KernelLibrary::may_fuse(const KernelRequest& part) const {
-  return backend_ || (set_ == KernelSet::cpu && cpu::is_fusable_element(part, *registry_));
+  return backend_ ||
+         (set_ == KernelSet::cpu && (cpu::is_fusable_element(part, *registry_) || cpu::is_fusable_move(part)));
 }
 
 KernelOffer KernelLibrary::create_on_device(const KernelRequest& request) const {

@@ -204,6 +204,8 @@ class KernelLibrary {
   [[nodiscard]] bool may_fuse(const KernelRequest& part) const;
   /// A kernel of the backend, or the reason why it has none; without a backend always the latter.
   [[nodiscard]] KernelOffer create_on_device(const KernelRequest& request) const;
+  /// One kernel of the processor for a fused request.
+  [[nodiscard]] KernelOffer fused_offer(const KernelRequest& request) const;
   /// Every candidate's answer, in order, the backend's first (tests, explanation).
   [[nodiscard]] std::vector<std::pair<std::string, KernelOffer>> offers(const KernelRequest& request) const;
   /// What a measured cost depends on besides the request: processor, instruction set and library versions, e.g.

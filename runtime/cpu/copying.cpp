@@ -1,9 +1,14 @@
 // Operators that move elements and compute nothing: boxes copied between strided tensors.
+#include <algorithm>
 #include <cstring>
+#include <optional>
+#include <string>
 
+#include "runtime/access.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/parallel.h"
 #include "runtime/cpu/strided_copy.h"
+#include "runtime/moves.h"
 #include "runtime/strides.h"
 
 namespace taso::cpu {
@@ -25,6 +30,10 @@ class Copying final : public Kernel {
     fill_elements_ = elements;
   }
 
+  void describe_as(std::string code) { code_ = std::move(code); }
+
+  std::string code() const override { return code_; }
+
   Status execute(const KernelArguments& arguments) const override {
     if (fill_elements_ > 0) {
       auto* target = reinterpret_cast<float*>(arguments.outputs[0]);
@@ -42,6 +51,7 @@ class Copying final : public Kernel {
   int threads_;
   float fill_ = 0;
   std::int64_t fill_elements_ = 0;
+  std::string code_;
 };
 
 using Strides = std::vector<std::int64_t>;
@@ -273,6 +283,43 @@ class Gathering final : public Kernel {
 };
 
 }  // namespace
+
+bool is_fusable_move(const KernelRequest& part) {
+  const auto has_strides = [](const Operand& operand) { return block_of(operand.layout) == 0 && !operand.within; };
+  return only_moves(part) && size_of(part.inputs[0].type.element) > 0 && has_strides(part.inputs[0]) &&
+         std::all_of(part.outputs.begin(), part.outputs.end(), has_strides);
+}
+
+KernelOffer fused_moves(const KernelRequest& request, const OperatorRegistry&) {
+  if (!request.fused) return decline("nothing is fused");
+  for (const FusedPart& part : request.fused->parts)
+    if (!is_fusable_move(part.request)) return decline(part.request.op + " does more than to move elements");
+  const std::optional<Moves::Copy> copy = Moves(request).copy();
+  if (!copy) return decline("the moves are no copy between strided tensors");
+  const Access &from = *copy->from.access, &to = copy->to;
+  Shape extents;
+  Strides from_strides, to_strides;
+  std::string code = "for elements:\n  y0[" + std::to_string(to.offset);
+  std::string read = "x" + std::to_string(copy->from.input) + "[" + std::to_string(from.offset);
+  for (std::size_t axis = 0; axis < from.shape.size(); ++axis) {
+    if (from.shape[axis] == 1) continue;
+    const std::string index = " * i" + std::to_string(extents.size());
+    code += " + " + std::to_string(to.strides[axis]) + index;
+    read += " + " + std::to_string(from.strides[axis]) + index;
+    extents.push_back(from.shape[axis]);
+    from_strides.push_back(from.strides[axis]);
+    to_strides.push_back(to.strides[axis]);
+  }
+  code += "] = " + read + "]\n";
+  const std::size_t width = size_of(request.outputs[0].type.element);
+  const auto in_bytes = [&](std::int64_t offset) { return offset * static_cast<std::int64_t>(width); };
+  std::vector<Piece> pieces;
+  pieces.push_back({copy->from.input, 0, in_bytes(from.offset), in_bytes(to.offset),
+                    StridedCopy(extents, from_strides, to_strides, width)});
+  auto kernel = std::make_unique<Copying>(std::move(pieces), request.threads);
+  kernel->describe_as(std::move(code));
+  return {std::move(kernel), ""};
+}
 
 KernelOffer gathering(const KernelRequest& request, const OperatorRegistry&) {
   if (request.inputs.size() != 2) return decline("two inputs are needed");

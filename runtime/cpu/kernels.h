@@ -30,6 +30,10 @@ namespace taso::cpu {
 [[nodiscard]] KernelOffer fused_elements(const KernelRequest& request, const OperatorRegistry& registry);
 /// Whether a request can be a part of such a one.
 [[nodiscard]] bool is_fusable_element(const KernelRequest& part, const OperatorRegistry& registry);
+/// A fused request of nothing but moves (runtime/moves.h) that come to one copy between strided tensors.
+[[nodiscard]] KernelOffer fused_moves(const KernelRequest& request, const OperatorRegistry& registry);
+/// Whether a request can be a part of such a one.
+[[nodiscard]] bool is_fusable_move(const KernelRequest& part);
 /// Outputs without elements: nothing to compute, whatever the operator.
 [[nodiscard]] KernelOffer empty_outputs(const KernelRequest& request, const OperatorRegistry& registry);
 

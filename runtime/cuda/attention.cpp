@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/cuda/moves.h"
+#include "runtime/moves.h"
 
 namespace taso::cuda {
 namespace {

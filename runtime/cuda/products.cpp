@@ -6,7 +6,7 @@
 #include <system_error>
 
 #include "runtime/access.h"
-#include "runtime/cuda/moves.h"
+#include "runtime/moves.h"
 
 namespace taso::cuda {
 namespace {

@@ -1,8 +1,9 @@
-#include "runtime/cuda/moves.h"
+#include "runtime/moves.h"
 
+#include <algorithm>
 #include <utility>
 
-namespace taso::cuda {
+namespace taso {
 
 Moves::Moves(const KernelRequest& request) : request_(request) {
   for (const FusedPart& part : request.fused->parts) {
@@ -49,4 +50,16 @@ std::optional<Access> Moves::result_of(std::size_t computed) const {
   return place;
 }
 
-}  // namespace taso::cuda
+std::optional<Moves::Copy> Moves::copy() const {
+  const std::vector<FusedPart>& parts = request_.fused->parts;
+  const auto moves = [](const FusedPart& part) { return only_moves(part.request); };
+  if (request_.fused->results.size() != 1 || !std::all_of(parts.begin(), parts.end(), moves)) return std::nullopt;
+  for (FusedPart::Source at = request_.fused->results[0]; !at.is_input; at = parts[at.index].sources[0]) {
+    const MovedInput from = source(at);
+    if (!from.access) continue;
+    if (std::optional<Access> to = result_of(at.index)) return Copy{from, *std::move(to)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace taso
