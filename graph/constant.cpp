@@ -128,6 +128,14 @@ std::vector<double> ConstantData::to_reals() const {
   return values;
 }
 
+bool ConstantData::is_finite() const {
+  const std::span<const std::byte> bytes = is_dense() ? dense_bytes() : splat_element();
+  const std::size_t count = is_dense() ? static_cast<std::size_t>(type_.elements()) : 1;
+  for (std::size_t i = 0; i < count; ++i)
+    if (!std::isfinite(load_real(bytes.data(), type_.element, i))) return false;
+  return true;
+}
+
 std::vector<float> ConstantData::to_floats() const {
   const std::vector<std::byte> bytes = to_bytes();
   std::vector<float> values(static_cast<std::size_t>(type_.elements()));

@@ -72,6 +72,8 @@ class ConstantData {
   [[nodiscard]] std::vector<float> to_floats() const;
   /// Values of any integer or boolean tensor, widened.
   [[nodiscard]] std::vector<std::int64_t> to_integers() const;
+  /// Whether all elements of a tensor of a real type are.
+  [[nodiscard]] bool is_finite() const;
   /// What all elements of a tensor of a real type have in common; all are finite where any of it holds.
   struct Signs {
     bool positive = false, nonnegative = false, nonzero = false;

@@ -46,8 +46,7 @@ Value softplus_of(NodeContext& c, Value x) {
 /// Whether an input that is constant has finite elements only. A mask of zeros does not hide others.
 bool is_finite(NodeContext& c, std::size_t i) {
   if (!c.is_constant(i)) return !c.is_only_shape(i);
-  const std::vector<double> values = c.inputs()[i].constant->to_reals();
-  return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
+  return c.inputs()[i].constant->is_finite();
 }
 
 Value mask_of(NodeContext& c, const Shape& shape, const std::vector<std::int64_t>& elements, bool inverted) {

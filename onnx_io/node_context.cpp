@@ -347,11 +347,9 @@ bool NodeContext::follows_from_infinity(Value value) const {
     if (!first) continue;
     for (const Value& input : node.inputs) stack.push_back(input.node);
     if (!node.constant || !node.constant->has_data() || !is_real(node.constant->type().element) ||
-        node.constant->type().elements() > largest_mask)
+        (node.constant->is_dense() && node.constant->type().elements() > largest_mask))
       continue;
-    const std::vector<double> elements = node.constant->to_reals();
-    if (!std::all_of(elements.begin(), elements.end(), [](double element) { return std::isfinite(element); }))
-      return true;
+    if (!node.constant->is_finite()) return true;
   }
   return false;
 }
