@@ -71,11 +71,12 @@ TEST(ShippedRules, ThatRecognizeAndFuseCarryProofs) {
   }
 }
 
-// Those that spell an operator as a runtime has it end in one operator, but for numbers that move.
+// Those that spell an operator as a runtime has it end in one operator, but for numbers that move. Others concern
+// channels of zeros: they say so by their names.
 TEST(ShippedRules, ThatSpellForRuntimesCarryProofs) {
   const auto registry = OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators");
   ASSERT_TRUE(registry.ok()) << registry.error().to_string();
-  std::size_t files = 0;
+  std::size_t files = 0, of_channels = 0;
   for (const auto& entry : std::filesystem::directory_iterator(TASO_SOURCE_DIR "/specs/target_rules")) {
     if (entry.path().extension() != ".rules") continue;
     ++files;
@@ -84,12 +85,17 @@ TEST(ShippedRules, ThatSpellForRuntimesCarryProofs) {
     EXPECT_FALSE(rules->empty());
     for (const Substitution& rule : *rules) {
       EXPECT_TRUE(carries_proof(rule, *registry)) << rule.name;
+      if (rule.name.starts_with("pad_") || rule.name.starts_with("cut_")) {
+        ++of_channels;
+        continue;
+      }
       EXPECT_EQ(std::count_if(rule.target.nodes.begin(), rule.target.nodes.end(),
                               [](const PatternNode& node) { return node.op != "fill" && node.op != "div"; }),
                 1)
           << rule.name;
     }
   }
+  EXPECT_EQ(of_channels, 6U);
   EXPECT_EQ(files, 2U);
 }
 

@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(Verify, Corpus,
                          ::testing::Values("true.rules", "false.rules", "unknown.rules", "neighbours.rules",
                                            "published.rules", "expensive.rules", "sound.rules", "practice.rules",
                                            "practice_false.rules", "wanted.rules", "wanted_false.rules",
-                                           "attacked.rules", "words.rules"));
+                                           "attacked.rules", "words.rules", "padding.rules"));
 
 // unbounded.rules says what the proof for all sizes makes of a rule alone: the whole verifier proves these, and no
 // others.
