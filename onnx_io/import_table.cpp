@@ -130,7 +130,7 @@ const std::vector<ImportRow> rows = {
     {"Resize", 1, 4, 1, resize, true, "reshape, broadcast, reshape; gather; matmul by interpolation matrices",
      "scales that are not constant; nearest elements that depend on precision"},
     {"ReverseSequence", 2, 2, 1, reverse_sequence, true, "gather between reshapes", "lengths that are not constant"},
-    {"RotaryEmbedding", 3, 4, 3, rotary_embedding, false, "split or slice, mul, sub, add, concat; gather of positions",
+    {"RotaryEmbedding", 3, 4, 3, rotary_embedding, false, "rotary_embedding; gather of positions; interleaved: slice, mul, sub, add, concat",
      ""},
     {"Scatter", 3, 3, 1, scatter_elements, false, "concat, gather between reshapes", "indices that are not constant"},
     {"ScatterElements", 3, 3, 1, scatter_elements, false, "concat, gather between reshapes",

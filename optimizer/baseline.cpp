@@ -84,12 +84,14 @@ class BaselineMaker {
           const std::optional<Value> argument = spelled_out_function(result.graph, match);
           const std::optional<Chain> chain = chain_of(result.graph, match);
           const bool may_leave_steps = may_leave_steps_.contains(number);
-          if ((!argument && !chain && !may_leave_steps) || (applicable_ && !applicable_(result.graph, rule, match)))
+          const std::optional<std::vector<Value>> rearranged = rearranged_steps(result.graph, match);
+          if ((!argument && !chain && !may_leave_steps && !rearranged) || (applicable_ && !applicable_(result.graph, rule, match)))
             continue;
           Expected<RewriteResult> rewritten = apply_with_changes(result.graph, rule, match, rules_.catalog());
           if (!rewritten) continue;
           const bool in_one_pass = argument && is_one_operator_on({*argument}, *rewritten);
-          const bool fused = chain && (!chain->joins || is_one_operator_on(chain->read, *rewritten));
+          const bool fused = (chain && (!chain->joins || is_one_operator_on(chain->read, *rewritten))) ||
+                             (rearranged && is_one_operator_on_views_of(*rearranged, *rewritten));
           if (!in_one_pass && !fused && !(may_leave_steps && leaves_steps(result.graph, *rewritten))) continue;
           TASO_ASSIGN(const bool pays, pays_off(result.graph, *rewritten,
                                                 in_one_pass ? allowed_arithmetic_of_one_pass : allowed_arithmetic));
@@ -130,6 +132,27 @@ class BaselineMaker {
       }
     }
     return argument;
+  }
+
+  /// The tensors from outside, sorted, weights not counted, if the matched operators work element by element, broadcast,
+  /// or move elements, some of each kind: what an exporter has spelled out of halves of a tensor, say.
+  std::optional<std::vector<Value>> rearranged_steps(const Graph& graph, const Match& match) const {
+    std::set<Value> read;
+    bool steps = false, moves = false;
+    for (const NodeId id : match.nodes) {
+      const Node& node = graph.node(id);
+      if (node.weight_only) continue;
+      const OperatorDefinition* definition = registry_.find(node.op);
+      if (definition == nullptr || !(definition->elementwise || definition->moves)) return std::nullopt;
+      steps = steps || definition->elementwise;
+      moves = moves || (definition->moves && !node.is_op("broadcast"));
+      for (const Value& input : node.inputs)
+        if (!graph.node(input.node).weight_only &&
+            std::find(match.nodes.begin(), match.nodes.end(), input.node) == match.nodes.end())
+          read.insert(input);
+    }
+    if (!steps || !moves) return std::nullopt;
+    return std::vector<Value>(read.begin(), read.end());
   }
 
   bool has_reduction(const std::string& op) {
@@ -201,6 +224,25 @@ class BaselineMaker {
     }
     std::sort(read.begin(), read.end());
     return operators == 1 && read == tensors;
+  }
+
+  /// What replaces the match is one operator, besides reshapes of what it reads, and reads these tensors, sorted, all of
+  /// them.
+  static bool is_one_operator_on_views_of(const std::vector<Value>& tensors, const RewriteResult& after) {
+    std::set<Value> read;
+    int operators = 0;
+    for (const NodeId id : after.added) {
+      const Node& node = after.graph.node(id);
+      if (node.kind != NodeKind::op || node.weight_only || node.is_op("reshape")) continue;
+      ++operators;
+      for (Value input : node.inputs) {
+        while (std::find(after.added.begin(), after.added.end(), input.node) != after.added.end() &&
+               after.graph.node(input.node).is_op("reshape"))
+          input = after.graph.node(input.node).inputs[0];
+        if (!after.graph.node(input.node).weight_only) read.insert(input);
+      }
+    }
+    return operators == 1 && std::equal(read.begin(), read.end(), tensors.begin(), tensors.end());
   }
 
   /// What replaces the match is what was there, without operators that worked element by element on one tensor, and
