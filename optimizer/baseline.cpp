@@ -84,7 +84,7 @@ class BaselineMaker {
           const std::optional<Value> argument = spelled_out_function(result.graph, match);
           const std::optional<Chain> chain = chain_of(result.graph, match);
           const bool may_leave_steps = may_leave_steps_.contains(number);
-          const std::optional<std::vector<Value>> rearranged = rearranged_steps(result.graph, match);
+          const std::optional<Rearranged> rearranged = rearranged_steps(result.graph, match);
           if ((!argument && !chain && !may_leave_steps && !rearranged) || (applicable_ && !applicable_(result.graph, rule, match)))
             continue;
           Expected<RewriteResult> rewritten = apply_with_changes(result.graph, rule, match, rules_.catalog());
@@ -134,25 +134,39 @@ class BaselineMaker {
     return argument;
   }
 
-  /// The tensors from outside, sorted, weights not counted, if the matched operators work element by element, broadcast,
-  /// or move elements, some of each kind: what an exporter has spelled out of halves of a tensor, say.
-  std::optional<std::vector<Value>> rearranged_steps(const Graph& graph, const Match& match) const {
+  /// What is computed with parts of tensors that are put together again.
+  struct Rearranged {
+    std::vector<Value> read;  ///< From outside, sorted, weights not counted.
+    std::string_view op;      ///< The only operator that is not of the kinds below; empty: there is none.
+  };
+
+  /// The matched operators if they move elements and work element by element: what an exporter has spelled out of halves
+  /// of a tensor, say. Or move those that one other operator reads and makes.
+  std::optional<Rearranged> rearranged_steps(const Graph& graph, const Match& match) const {
     std::set<Value> read;
+    Rearranged result;
     bool steps = false, moves = false;
     for (const NodeId id : match.nodes) {
       const Node& node = graph.node(id);
       if (node.weight_only) continue;
       const OperatorDefinition* definition = registry_.find(node.op);
-      if (definition == nullptr || !(definition->elementwise || definition->moves)) return std::nullopt;
-      steps = steps || definition->elementwise;
-      moves = moves || (definition->moves && !node.is_op("broadcast"));
+      if (definition == nullptr) return std::nullopt;
+      if (definition->elementwise) {
+        steps = true;
+      } else if (definition->moves) {
+        moves = moves || !node.is_op("broadcast");
+      } else {
+        if (!result.op.empty()) return std::nullopt;
+        result.op = node.op;
+      }
       for (const Value& input : node.inputs)
         if (!graph.node(input.node).weight_only &&
             std::find(match.nodes.begin(), match.nodes.end(), input.node) == match.nodes.end())
           read.insert(input);
     }
-    if (!steps || !moves) return std::nullopt;
-    return std::vector<Value>(read.begin(), read.end());
+    if (!moves || steps != result.op.empty()) return std::nullopt;
+    result.read.assign(read.begin(), read.end());
+    return result;
   }
 
   bool has_reduction(const std::string& op) {
@@ -226,15 +240,15 @@ class BaselineMaker {
     return operators == 1 && read == tensors;
   }
 
-  /// What replaces the match is one operator, besides reshapes of what it reads, and reads these tensors, sorted, all of
-  /// them.
-  static bool is_one_operator_on_views_of(const std::vector<Value>& tensors, const RewriteResult& after) {
+  /// What replaces the match is one operator, besides reshapes of what it reads, and reads all of these tensors, no others.
+  /// It is the one other operator of the match, if there was one.
+  static bool is_one_operator_on_views_of(const Rearranged& before, const RewriteResult& after) {
     std::set<Value> read;
     int operators = 0;
     for (const NodeId id : after.added) {
       const Node& node = after.graph.node(id);
       if (node.kind != NodeKind::op || node.weight_only || node.is_op("reshape")) continue;
-      ++operators;
+      if (++operators > 1 || (!before.op.empty() && node.op != before.op)) return false;
       for (Value input : node.inputs) {
         while (std::find(after.added.begin(), after.added.end(), input.node) != after.added.end() &&
                after.graph.node(input.node).is_op("reshape"))
@@ -242,7 +256,7 @@ class BaselineMaker {
         if (!after.graph.node(input.node).weight_only) read.insert(input);
       }
     }
-    return operators == 1 && std::equal(read.begin(), read.end(), tensors.begin(), tensors.end());
+    return operators == 1 && std::equal(read.begin(), read.end(), before.read.begin(), before.read.end());
   }
 
   /// What replaces the match is what was there, without operators that worked element by element on one tensor, and
