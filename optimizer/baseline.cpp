@@ -91,7 +91,7 @@ class BaselineMaker {
           if (!rewritten) continue;
           const bool in_one_pass = argument && is_one_operator_on({*argument}, *rewritten);
           const bool fused = (chain && (!chain->joins || is_one_operator_on(chain->read, *rewritten))) ||
-                             (rearranged && is_one_operator_on_views_of(*rearranged, *rewritten));
+                             (rearranged && is_one_operator_on_views_of(result.graph, *rearranged, *rewritten));
           if (!in_one_pass && !fused && !(may_leave_steps && leaves_steps(result.graph, *rewritten))) continue;
           TASO_ASSIGN(const bool pays, pays_off(result.graph, *rewritten,
                                                 in_one_pass ? allowed_arithmetic_of_one_pass : allowed_arithmetic));
@@ -136,14 +136,13 @@ class BaselineMaker {
 
   /// What is computed with parts of tensors that are put together again.
   struct Rearranged {
-    std::vector<Value> read;  ///< From outside, sorted, weights not counted.
+    std::vector<Value> read;  ///< From outside, weights not counted.
     std::string_view op;      ///< The only operator that is not of the kinds below; empty: there is none.
   };
 
   /// The matched operators if they move elements and work element by element: what an exporter has spelled out of halves
   /// of a tensor, say. Or move those that one other operator reads and makes.
   std::optional<Rearranged> rearranged_steps(const Graph& graph, const Match& match) const {
-    std::set<Value> read;
     Rearranged result;
     bool steps = false, moves = false;
     for (const NodeId id : match.nodes) {
@@ -162,10 +161,9 @@ class BaselineMaker {
       for (const Value& input : node.inputs)
         if (!graph.node(input.node).weight_only &&
             std::find(match.nodes.begin(), match.nodes.end(), input.node) == match.nodes.end())
-          read.insert(input);
+          result.read.push_back(input);
     }
     if (!moves || steps != result.op.empty()) return std::nullopt;
-    result.read.assign(read.begin(), read.end());
     return result;
   }
 
@@ -240,23 +238,26 @@ class BaselineMaker {
     return operators == 1 && read == tensors;
   }
 
-  /// What replaces the match is one operator, besides reshapes of what it reads, and reads all of these tensors, no others.
-  /// It is the one other operator of the match, if there was one.
-  static bool is_one_operator_on_views_of(const Rearranged& before, const RewriteResult& after) {
-    std::set<Value> read;
+  /// What a value is but for its shape.
+  static Value without_reshapes(const Graph& graph, Value value) {
+    while (graph.node(value.node).is_op("reshape")) value = graph.node(value.node).inputs[0];
+    return value;
+  }
+
+  /// What replaces the match is one operator, besides reshapes of what it reads, and reads all of these tensors, no
+  /// others. It is the one other operator of the match, if there was one.
+  static bool is_one_operator_on_views_of(const Graph& graph, const Rearranged& before, const RewriteResult& after) {
+    std::set<Value> wanted, read;
+    for (const Value& value : before.read) wanted.insert(without_reshapes(graph, value));
     int operators = 0;
     for (const NodeId id : after.added) {
       const Node& node = after.graph.node(id);
       if (node.kind != NodeKind::op || node.weight_only || node.is_op("reshape")) continue;
       if (++operators > 1 || (!before.op.empty() && node.op != before.op)) return false;
-      for (Value input : node.inputs) {
-        while (std::find(after.added.begin(), after.added.end(), input.node) != after.added.end() &&
-               after.graph.node(input.node).is_op("reshape"))
-          input = after.graph.node(input.node).inputs[0];
-        if (!after.graph.node(input.node).weight_only) read.insert(input);
-      }
+      for (const Value& input : node.inputs)
+        if (!after.graph.node(input.node).weight_only) read.insert(without_reshapes(after.graph, input));
     }
-    return operators == 1 && std::equal(read.begin(), read.end(), before.read.begin(), before.read.end());
+    return operators == 1 && read == wanted;
   }
 
   /// What replaces the match is what was there, without operators that worked element by element on one tensor, and
