@@ -247,15 +247,25 @@ class BaselineMaker {
   /// What replaces the match is one operator, besides reshapes of what it reads, and reads all of these tensors, no
   /// others. It is the one other operator of the match, if there was one.
   static bool is_one_operator_on_views_of(const Graph& graph, const Rearranged& before, const RewriteResult& after) {
+    const auto is_added = [&](NodeId id) {
+      const Node& node = after.graph.node(id);
+      return node.kind == NodeKind::op && !node.weight_only &&
+             std::find(after.added.begin(), after.added.end(), id) != after.added.end();
+    };
     std::set<Value> wanted, read;
     for (const Value& value : before.read) wanted.insert(without_reshapes(graph, value));
     int operators = 0;
     for (const NodeId id : after.added) {
       const Node& node = after.graph.node(id);
-      if (node.kind != NodeKind::op || node.weight_only || node.is_op("reshape")) continue;
-      if (++operators > 1 || (!before.op.empty() && node.op != before.op)) return false;
-      for (const Value& input : node.inputs)
-        if (!after.graph.node(input.node).weight_only) read.insert(without_reshapes(after.graph, input));
+      if (!is_added(id)) continue;
+      const bool is_view = node.is_op("reshape");
+      if (!is_view && (++operators > 1 || (!before.op.empty() && node.op != before.op))) return false;
+      for (const Value& input : node.inputs) {
+        const Value source = without_reshapes(after.graph, input);
+        // The operator makes the result itself.
+        if (is_view && is_added(source.node)) return false;
+        if (!is_view && !after.graph.node(source.node).weight_only) read.insert(source);
+      }
     }
     return operators == 1 && read == wanted;
   }
