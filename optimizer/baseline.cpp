@@ -85,7 +85,8 @@ class BaselineMaker {
           const std::optional<Chain> chain = chain_of(result.graph, match);
           const bool may_leave_steps = may_leave_steps_.contains(number);
           const std::optional<Rearranged> rearranged = rearranged_steps(result.graph, match);
-          if ((!argument && !chain && !may_leave_steps && !rearranged) || (applicable_ && !applicable_(result.graph, rule, match)))
+          if ((!argument && !chain && !may_leave_steps && !rearranged) ||
+              (applicable_ && !applicable_(result.graph, rule, match)))
             continue;
           Expected<RewriteResult> rewritten = apply_with_changes(result.graph, rule, match, rules_.catalog());
           if (!rewritten) continue;
@@ -140,8 +141,8 @@ class BaselineMaker {
     std::string_view op;      ///< The only operator that is not of the kinds below; empty: there is none.
   };
 
-  /// The matched operators if they move elements and work element by element: what an exporter has spelled out of halves
-  /// of a tensor, say. Or move those that one other operator reads and makes.
+  /// The matched operators if they move elements and work element by element: what an exporter has spelled out of
+  /// halves of a tensor, say. Or move those that one other operator reads and makes.
   std::optional<Rearranged> rearranged_steps(const Graph& graph, const Match& match) const {
     Rearranged result;
     bool steps = false, moves = false;

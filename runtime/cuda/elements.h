@@ -507,8 +507,8 @@ struct Lrn {
   }
 };
 
-/// Elements of rows that are turned in pairs by the angles of their position: y, x, a row of the tables, and the place in
-/// the row of y.
+/// Elements of rows that are turned in pairs by the angles of their position: y, x, a row of the tables, and the place
+/// in the row of y.
 template <class T>
 struct TurnedPairs {
   const T* x;

@@ -176,9 +176,10 @@ struct RowChainStep {
   TeamShape team = TeamShape::warp;
 };
 
-using Step = std::variant<UnaryStep, BinaryStep, EpilogueStep, CopyStep, FillStep, PaddingStep, GatheringStep,
-                          WordsStep, PoolingStep, DepthwiseStep, BatchNormStep, LrnStep, TurnedPairsStep, ReductionStep, ThinProductStep,
-                          SoftmaxStep, RowNormStep, GroupNormStep, CopiesStep, ChainStep, RowChainStep>;
+using Step =
+    std::variant<UnaryStep, BinaryStep, EpilogueStep, CopyStep, FillStep, PaddingStep, GatheringStep, WordsStep,
+                 PoolingStep, DepthwiseStep, BatchNormStep, LrnStep, TurnedPairsStep, ReductionStep, ThinProductStep,
+                 SoftmaxStep, RowNormStep, GroupNormStep, CopiesStep, ChainStep, RowChainStep>;
 
 /// Steps in order.
 struct Program {
