@@ -130,6 +130,13 @@ class LoweringContext {
   [[nodiscard]] bool is_zero(std::size_t i) const;
 
   [[nodiscard]] TensorRef in(std::size_t i) { return of(node().inputs[i]); }
+  /// What input `i` is a reshape of, if it is one.
+  [[nodiscard]] std::optional<Value> reshaped(std::size_t i) const {
+    const Node& producer = graph_->node(node().inputs[i].node);
+    return producer.is_op("reshape") ? std::optional<Value>(producer.inputs[0]) : std::nullopt;
+  }
+  /// A value of another node.
+  [[nodiscard]] TensorRef read(Value value) const { return of(value); }
   /// Input `i` of an operator with numpy broadcasting: where the input is itself a broadcast, what it broadcasts,
   /// as long as the operands together still have the result's shape.
   [[nodiscard]] std::vector<TensorRef> broadcasting_operands();

@@ -284,6 +284,98 @@ void group_norm(LoweringContext& c) {
   if (act != "identity") c.emit_function(act, result, c.out());
 }
 
+/// Input `i`, a table of positions, as it broadcasts to the heads: with the axes `shape`, but leading extents of 1.
+TensorRef table_of_heads(LoweringContext& c, std::size_t i, const Shape& shape) {
+  const auto stripped = [](const Shape& extents) {
+    return Shape(std::find_if(extents.begin(), extents.end(), [](std::int64_t e) { return e != 1; }), extents.end());
+  };
+  const auto fits = [&](const Shape& own) { return own.size() <= shape.size() && stripped(own) == stripped(shape); };
+  if (const std::optional<Value> whole = c.reshaped(i); whole && fits(c.type(*whole).shape)) return c.read(*whole);
+  if (fits(c.shape(i))) return c.in(i);
+  const TensorRef table = c.temporary();
+  emit_reshape(c, c.in(i), shape, table);
+  return table;
+}
+
+/// The node that ONNX has from opset 23 on, of tables with one column for each pair.
+void rotary_embedding_node(LoweringContext& c, std::int64_t pairs) {
+  const Shape& x = c.shape(0);
+  std::vector<OnnxAttribute> attributes;
+  if (2 * pairs != x[3]) attributes.emplace_back("rotary_embedding_dim", 2 * pairs);
+  const auto table = [&](std::size_t i) {
+    if (c.rank(i) == 3) return c.in(i);
+    const TensorRef result = c.temporary();
+    c.emit("Expand", {c.in(i), c.integers({x[0], c.shape(i)[0], pairs})}, result);
+    return result;
+  };
+  if (c.attributes().integer("axis") == -2)
+    return c.emit("RotaryEmbedding", {c.in(0), table(1), table(2)}, c.out(), std::move(attributes));
+  const TensorRef flat = c.temporary(), turned = c.temporary();
+  attributes.emplace_back("num_heads", x[2]);
+  emit_reshape(c, c.in(0), {x[0], x[1], x[2] * x[3]}, flat);
+  c.emit("RotaryEmbedding", {flat, table(1), table(2)}, turned, std::move(attributes));
+  emit_reshape(c, turned, x, c.out());
+}
+
+/// One node where there is one; else as exporters spell it.
+void rotary_embedding(LoweringContext& c) {
+  const Shape& x = c.shape(0);
+  const Shape& table = c.shape(1);
+  const std::int64_t columns = c.attributes().integer("columns"), behind = -c.attributes().integer("axis") - 2;
+  if (!c.are_numbers({x.back(), table.back()})) return c.fail("its number of pairs is symbolic");
+  const std::int64_t pairs = table.back() / columns, rest = x.back() - 2 * pairs;
+  const ElementType element = c.node().outputs[0].element;
+  if (c.opset() >= 23 && columns == 1 && x.size() == 4 && pairs > 0 && element != ElementType::f64 &&
+      (behind == 0 || c.are_numbers({x[2]})))
+    return rotary_embedding_node(c, pairs);
+
+  // The axes of heads stand before the positions or behind them.
+  Shape of_heads(x.size(), 1);
+  const std::size_t leading = table.size() - 2, position = x.size() - 2 - static_cast<std::size_t>(behind);
+  for (std::size_t i = 0; i < leading; ++i) of_heads[position - 1 - leading + (behind == 0 ? 0 : 1) + i] = table[i];
+  of_heads[position] = table[leading];
+  of_heads.back() = table.back();
+  const TensorRef cosines = table_of_heads(c, 1, of_heads), sines = table_of_heads(c, 2, of_heads);
+
+  const auto pieces_of = [&](TensorRef whole, const Shape& sizes) {
+    Refs pieces;
+    for (std::size_t i = 0; i < sizes.size(); ++i) pieces.push_back(c.temporary());
+    const std::int64_t axis = c.rank(0) - 1;
+    if (c.opset() < 13)
+      c.emit_all("Split", {whole}, pieces, {{"axis", axis}, {"split", sizes}});
+    else
+      c.emit_all("Split", {whole, c.integers(sizes)}, pieces, {{"axis", axis}});
+    return pieces;
+  };
+  const auto combined = [&](const char* op_type, TensorRef a, TensorRef b) {
+    const TensorRef result = c.temporary();
+    c.emit(op_type, {a, b}, result);
+    return result;
+  };
+  const auto join = [&](Refs pieces, TensorRef output) {
+    c.emit("Concat", std::move(pieces), output, {{"axis", c.rank(0) - 1}});
+  };
+  if (columns == 1) {
+    Shape sizes = {pairs, pairs};
+    if (rest != 0) sizes.push_back(rest);
+    Refs pieces = pieces_of(c.in(0), sizes);
+    const TensorRef a = pieces[0], b = pieces[1];
+    pieces[0] = combined("Sub", combined("Mul", a, cosines), combined("Mul", b, sines));
+    pieces[1] = combined("Add", combined("Mul", b, cosines), combined("Mul", a, sines));
+    return join(std::move(pieces), c.out());
+  }
+  Refs parts = rest == 0 ? Refs{c.in(0)} : pieces_of(c.in(0), {2 * pairs, rest});
+  const Refs halves = pieces_of(parts[0], {pairs, pairs});
+  const TensorRef negative = c.temporary(), exchanged = c.temporary();
+  c.emit("Neg", {halves[1]}, negative);
+  join({negative, halves[0]}, exchanged);
+  const TensorRef turned = rest == 0 ? c.out() : c.temporary();
+  c.emit("Add", {combined("Mul", parts[0], cosines), combined("Mul", exchanged, sines)}, turned);
+  if (rest == 0) return;
+  parts[0] = turned;
+  join(std::move(parts), c.out());
+}
+
 void batch_norm(LoweringContext& c) {
   c.emit("BatchNormalization", {c.in(0), c.in(1), c.in(2), c.in(3), c.in(4)}, c.out(),
          {{"epsilon", static_cast<float>(c.attributes().real("epsilon"))}});
@@ -472,6 +564,7 @@ const std::vector<ExportRow> rows = {
     {"reshape", [](LoweringContext& c) { emit_reshape(c, c.in(0), c.result_shape(), c.out()); }},
     {"rms_norm", rms_norm},
     {"rnn", [](LoweringContext& c) { recurrent_layer(c, "RNN"); }, true},
+    {"rotary_embedding", rotary_embedding},
     {"select", select},
     {"silu", function},
     {"slice", slice},

@@ -158,28 +158,62 @@ void attention(NodeContext& c) {
 
 namespace {
 
-/// Part `which` of the two that are turned against each other: a half, or every second element.
-Value turned_part(NodeContext& c, Value x, std::int64_t which, std::int64_t half, bool interleaved) {
+/// Every second element, from `which` on.
+Value every_second(NodeContext& c, Value x, std::int64_t which, std::int64_t half) {
   if (c.stopped()) return {};
   Shape sizes = c.shape_of(x), starts(sizes.size(), 0), steps(sizes.size(), 1);
   sizes.back() = half;
-  starts.back() = interleaved ? which : which * half;
-  steps.back() = interleaved && half > 1 ? 2 : 1;
+  starts.back() = which;
+  steps.back() = half > 1 ? 2 : 1;
   return c.op("slice", {x}, {{"starts", starts}, {"sizes", sizes}, {"steps", steps}});
 }
 
-/// A table of cosines or sines, for every position, broadcast to `shape`.
-Value table_of_positions(NodeContext& c, std::size_t input, const Shape& shape, bool heads_first) {
+/// A table of cosines or sines, for every position.
+Value table_of_positions(NodeContext& c, std::size_t input, std::int64_t angles) {
   Value table = c.value(input);
   if (c.has_input(3)) table = c.op("gather", {table, c.value(3)}, {{"axis", std::int64_t{-2}}});
   if (c.stopped()) return {};
+  const Shape own = c.shape_of(table);
+  if (own.size() == 3 && own.back() == angles) return table;
+  c.fail("a cache of shape " + shape_text(own) + " does not have " + std::to_string(angles) + " angles");
+  return {};
+}
+
+/// The same, broadcast to `shape`.
+Value for_heads(NodeContext& c, Value table, const Shape& shape, bool heads_first) {
+  if (c.stopped()) return {};
   Shape own = c.shape_of(table);
-  if (own.size() != 3 || own.back() != shape.back()) {
-    c.fail("a cache of shape " + shape_text(own) + " does not have " + std::to_string(shape.back()) + " angles");
-    return {};
-  }
   own.insert(own.begin() + (heads_first ? 1 : 2), 1);
   return c.broadcast(c.reshape(table, own), shape);
+}
+
+/// Elements 2 i and 2 i + 1 as pairs, of the first `turned` elements.
+Value with_pairs_side_by_side(NodeContext& c, Value x, Value of_cosines, Value of_sines, std::int64_t turned,
+                              bool heads_first) {
+  if (c.stopped()) return {};
+  const Shape shape = c.shape_of(x);
+  const std::int64_t half = turned / 2;
+  Shape halves = shape;
+  halves.back() = half;
+  const Value cosines = for_heads(c, of_cosines, halves, heads_first),
+              sines = for_heads(c, of_sines, halves, heads_first);
+  Value rest, rotated = x;
+  if (turned != shape.back()) {
+    const Value parts =
+        c.op("split", {x}, {{"axis", std::int64_t{-1}}, {"sizes", Shape{turned, shape.back() - turned}}});
+    rotated = {parts.node, 0};
+    rest = {parts.node, 1};
+  }
+  const Value a = every_second(c, rotated, 0, half), b = every_second(c, rotated, 1, half);
+  Value real = c.op("sub", {c.op("mul", {cosines, a}), c.op("mul", {sines, b})});
+  Value imaginary = c.op("add", {c.op("mul", {sines, a}), c.op("mul", {cosines, b})});
+  Shape pairs = halves;
+  pairs.push_back(1);
+  real = c.reshape(real, pairs);
+  imaginary = c.reshape(imaginary, pairs);
+  halves.back() = turned;
+  const Value out = c.reshape(c.op("concat", {real, imaginary}, {{"axis", std::int64_t{-1}}}), halves);
+  return turned == shape.back() ? out : c.op("concat", {out, rest}, {{"axis", std::int64_t{-1}}});
 }
 
 }  // namespace
@@ -200,36 +234,14 @@ void rotary_embedding(NodeContext& c) {
     x = c.reshape(x, {original[0], original[1], heads, original[2] / heads});
   }
   if (c.stopped()) return;
-  const Shape shape = c.shape_of(x);
-  const std::int64_t size = shape.back(), turned = part == 0 ? size : part;
+  const std::int64_t size = c.shape_of(x).back(), turned = part == 0 ? size : part;
   if (turned % 2 != 0 || turned > size || turned < 0)
     return c.fail("rotary_embedding_dim is " + std::to_string(turned) + " of " + std::to_string(size));
-  const std::int64_t half = turned / 2;
-  Shape halves = shape;
-  halves.back() = half;
-  const Value cosines = table_of_positions(c, 1, halves, heads_first),
-              sines = table_of_positions(c, 2, halves, heads_first);
-  Value rest, rotated = x;
-  if (turned != size) {
-    const Value parts = c.op("split", {x}, {{"axis", std::int64_t{-1}}, {"sizes", Shape{turned, size - turned}}});
-    rotated = {parts.node, 0};
-    rest = {parts.node, 1};
-  }
-  const Value a = turned_part(c, rotated, 0, half, interleaved), b = turned_part(c, rotated, 1, half, interleaved);
-  Value real = c.op("sub", {c.op("mul", {cosines, a}), c.op("mul", {sines, b})});
-  Value imaginary = c.op("add", {c.op("mul", {sines, a}), c.op("mul", {cosines, b})});
-  if (interleaved) {
-    Shape pairs = halves;
-    pairs.push_back(1);
-    real = c.reshape(real, pairs);
-    imaginary = c.reshape(imaginary, pairs);
-  }
-  Value out = c.op("concat", {real, imaginary}, {{"axis", std::int64_t{-1}}});
-  if (interleaved) {
-    halves.back() = turned;
-    out = c.reshape(out, halves);
-  }
-  if (turned != size) out = c.op("concat", {out, rest}, {{"axis", std::int64_t{-1}}});
+  const Value cosines = table_of_positions(c, 1, turned / 2), sines = table_of_positions(c, 2, turned / 2);
+  if (c.stopped()) return;
+  const std::int64_t axis = heads_first ? -2 : -3;
+  const Value out = interleaved ? with_pairs_side_by_side(c, x, cosines, sines, turned, heads_first)
+                                : c.op("rotary_embedding", {x, cosines, sines}, {{"axis", axis}});
   c.output(0, c.reshape(out, original));
 }
 

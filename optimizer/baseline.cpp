@@ -84,12 +84,15 @@ class BaselineMaker {
           const std::optional<Value> argument = spelled_out_function(result.graph, match);
           const std::optional<Chain> chain = chain_of(result.graph, match);
           const bool may_leave_steps = may_leave_steps_.contains(number);
-          if ((!argument && !chain && !may_leave_steps) || (applicable_ && !applicable_(result.graph, rule, match)))
+          const std::optional<Rearranged> rearranged = rearranged_steps(result.graph, match);
+          if ((!argument && !chain && !may_leave_steps && !rearranged) ||
+              (applicable_ && !applicable_(result.graph, rule, match)))
             continue;
           Expected<RewriteResult> rewritten = apply_with_changes(result.graph, rule, match, rules_.catalog());
           if (!rewritten) continue;
           const bool in_one_pass = argument && is_one_operator_on({*argument}, *rewritten);
-          const bool fused = chain && (!chain->joins || is_one_operator_on(chain->read, *rewritten));
+          const bool fused = (chain && (!chain->joins || is_one_operator_on(chain->read, *rewritten))) ||
+                             (rearranged && is_one_operator_on_views_of(result.graph, *rearranged, *rewritten));
           if (!in_one_pass && !fused && !(may_leave_steps && leaves_steps(result.graph, *rewritten))) continue;
           TASO_ASSIGN(const bool pays, pays_off(result.graph, *rewritten,
                                                 in_one_pass ? allowed_arithmetic_of_one_pass : allowed_arithmetic));
@@ -130,6 +133,39 @@ class BaselineMaker {
       }
     }
     return argument;
+  }
+
+  /// What is computed with parts of tensors that are put together again.
+  struct Rearranged {
+    std::vector<Value> read;  ///< From outside, weights not counted.
+    std::string_view op;      ///< The only operator that is not of the kinds below; empty: there is none.
+  };
+
+  /// The matched operators if they move elements and work element by element: what an exporter has spelled out of
+  /// halves of a tensor, say. Or move those that one other operator reads and makes.
+  std::optional<Rearranged> rearranged_steps(const Graph& graph, const Match& match) const {
+    Rearranged result;
+    bool steps = false, moves = false;
+    for (const NodeId id : match.nodes) {
+      const Node& node = graph.node(id);
+      if (node.weight_only) continue;
+      const OperatorDefinition* definition = registry_.find(node.op);
+      if (definition == nullptr) return std::nullopt;
+      if (definition->elementwise) {
+        steps = true;
+      } else if (definition->moves) {
+        moves = moves || !node.is_op("broadcast");
+      } else {
+        if (!result.op.empty()) return std::nullopt;
+        result.op = node.op;
+      }
+      for (const Value& input : node.inputs)
+        if (!graph.node(input.node).weight_only &&
+            std::find(match.nodes.begin(), match.nodes.end(), input.node) == match.nodes.end())
+          result.read.push_back(input);
+    }
+    if (!moves || steps != result.op.empty()) return std::nullopt;
+    return result;
   }
 
   bool has_reduction(const std::string& op) {
@@ -201,6 +237,38 @@ class BaselineMaker {
     }
     std::sort(read.begin(), read.end());
     return operators == 1 && read == tensors;
+  }
+
+  /// What a value is but for its shape.
+  static Value without_reshapes(const Graph& graph, Value value) {
+    while (graph.node(value.node).is_op("reshape")) value = graph.node(value.node).inputs[0];
+    return value;
+  }
+
+  /// What replaces the match is one operator, besides reshapes of what it reads, and reads all of these tensors, no
+  /// others. It is the one other operator of the match, if there was one.
+  static bool is_one_operator_on_views_of(const Graph& graph, const Rearranged& before, const RewriteResult& after) {
+    const auto is_added = [&](NodeId id) {
+      const Node& node = after.graph.node(id);
+      return node.kind == NodeKind::op && !node.weight_only &&
+             std::find(after.added.begin(), after.added.end(), id) != after.added.end();
+    };
+    std::set<Value> wanted, read;
+    for (const Value& value : before.read) wanted.insert(without_reshapes(graph, value));
+    int operators = 0;
+    for (const NodeId id : after.added) {
+      const Node& node = after.graph.node(id);
+      if (!is_added(id)) continue;
+      const bool is_view = node.is_op("reshape");
+      if (!is_view && (++operators > 1 || (!before.op.empty() && node.op != before.op))) return false;
+      for (const Value& input : node.inputs) {
+        const Value source = without_reshapes(after.graph, input);
+        // The operator makes the result itself.
+        if (is_view && is_added(source.node)) return false;
+        if (!is_view && !after.graph.node(source.node).weight_only) read.insert(source);
+      }
+    }
+    return operators == 1 && read == wanted;
   }
 
   /// What replaces the match is what was there, without operators that worked element by element on one tensor, and

@@ -23,7 +23,9 @@ struct Baseline {
 /// replacement leaves the graph with fewer operators and no more arithmetic. Where the chain is joined by further
 /// tensors (a residual is added), the replacement is one operator that reads each of them as it was read. Likewise what
 /// exporters spell out: operators that work element by element, broadcast, or reduce their only tensor, and together
-/// are a function of one tensor for which there is an operator (x * sigmoid(x), a normalization of rows). And numbers
+/// are a function of one tensor for which there is an operator (x * sigmoid(x), a normalization of rows); or operators
+/// that work element by element and move elements, of any number of tensors, where one operator reads the same ones (a
+/// rotary embedding of halves), and those that move what one operator reads and makes, if it can do so itself. And numbers
 /// that become part of weights: the operators stay, without some that worked element by element. Merging
 /// siblings, enlarging kernels and the like are left to the search. Rules that cancel, as (x + y) - y = x, are left
 /// out: they change what rounding makes of a model.

@@ -34,6 +34,7 @@ const std::vector<Row>& table() {
       {{"batch_norm"}, {{"own batch_norm", batch_norm}}},
       {{"group_norm"}, {{"own group_norm", group_norm}}},
       {{"lrn"}, {{"own lrn", lrn}}},
+      {{"rotary_embedding"}, {{"own rotary_embedding", rotary_embedding}}},
       {{"gru", "lstm", "rnn"}, {{"own recurrent layer", recurrent_layer}}},
   };
   return rows;

@@ -20,6 +20,7 @@ namespace taso::cpu {
 [[nodiscard]] KernelOffer batch_norm(const KernelRequest& request, const OperatorRegistry& registry);
 [[nodiscard]] KernelOffer group_norm(const KernelRequest& request, const OperatorRegistry& registry);
 [[nodiscard]] KernelOffer lrn(const KernelRequest& request, const OperatorRegistry& registry);
+[[nodiscard]] KernelOffer rotary_embedding(const KernelRequest& request, const OperatorRegistry& registry);
 /// Recurrent layers, with products of oneDNN.
 [[nodiscard]] KernelOffer recurrent_layer(const KernelRequest& request, const OperatorRegistry& registry);
 /// Any operator that a specification defines, from its definition; row-major, or element-wise in any layout.

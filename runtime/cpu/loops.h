@@ -66,6 +66,9 @@ struct LoopTable {
   void (*rms_norm)(const float* x, const float* scale, float* y, std::int64_t count, float epsilon);
   /// y[i] = x[i] / (bias + alpha * s[i]) ** beta.
   void (*lrn)(const float* x, const float* s, float* y, std::int64_t count, float alpha, float beta, float bias);
+  /// y[i] = x[i] * c[i] - x[pairs + i] * s[i] and y[pairs + i] = x[pairs + i] * c[second + i] + x[i] * s[second + i].
+  /// x may be y.
+  void (*turn_pairs)(const float* x, const float* c, const float* s, float* y, std::int64_t pairs, std::int64_t second);
   /// y[i * y_stride + j] = x[j * x_stride + i] for i < rows, j < columns.
   void (*transpose)(const float* x, std::int64_t x_stride, float* y, std::int64_t y_stride, std::int64_t rows,
                     std::int64_t columns);

@@ -559,6 +559,15 @@ void lrn(const float* x, const float* s, float* y, Count count, float alpha, flo
   }
 }
 
+void turn_pairs(const float* x, const float* c, const float* s, float* y, Count pairs, Count second) {
+#pragma omp simd
+  for (Count i = 0; i < pairs; ++i) {
+    const float a = x[i], b = x[pairs + i];
+    y[i] = a * c[i] - b * s[i];
+    y[pairs + i] = b * c[second + i] + a * s[second + i];
+  }
+}
+
 void transpose(const float* x, Count x_stride, float* y, Count y_stride, Count rows, Count columns) {
   constexpr Count tile = 16;
   for (Count j0 = 0; j0 < columns; j0 += tile) {
@@ -608,6 +617,7 @@ const LoopTable* TASO_LOOPS_NAME() {
                                       layer_norm,
                                       rms_norm,
                                       lrn,
+                                      turn_pairs,
                                       transpose};
   return &table;
 }

@@ -368,6 +368,17 @@ void run(const LrnStep& step, const Buffers& buffers, Runner& runner) {
 }
 
 template <class Runner>
+void run(const TurnedPairsStep& step, const Buffers& buffers, Runner& runner) {
+  with_float(step.element, [&]<class T>(T*) {
+    const TurnedPairs<float>& shape = step.shape;
+    runner.each(TurnedPairs<T>{source<T>(input(0), buffers), source<T>(input(1), buffers), source<T>(input(2), buffers),
+                               target<T>(output(0), buffers), shape.walk, shape.pairs, shape.apart, shape.second,
+                               shape.table_step},
+                shape.walk.elements);
+  });
+}
+
+template <class Runner>
 void run(const ReductionStep& step, const Buffers& buffers, Runner& runner) {
   with_float(step.element, [&]<class T>(T*) {
     runner.team(

@@ -507,6 +507,34 @@ struct Lrn {
   }
 };
 
+/// Elements of rows that are turned in pairs by the angles of their position: y, x, a row of the tables, and the place
+/// in the row of y.
+template <class T>
+struct TurnedPairs {
+  const T* x;
+  const T* cosines;
+  const T* sines;
+  T* y;
+  Walk<4> walk;
+  /// Of x between a pair's two elements, and where a row of the tables has the angles of the second ones.
+  std::int64_t pairs, apart, second, table_step;
+  TASO_BOTH void operator()(std::int64_t i) const {
+    std::int64_t at[4];
+    walk.at(i, at);
+    const std::int64_t place = at[3];
+    const float own = widen(x[at[1]]);
+    if (place >= 2 * pairs) {
+      y[at[0]] = narrow<T>(own);
+      return;
+    }
+    const bool first = place < pairs;
+    const float other = widen(x[first ? at[1] + apart : at[1] - apart]);
+    const std::int64_t angle = at[2] + (first ? place : second + place - pairs) * table_step;
+    const float turned = (first ? -other : other) * widen(sines[angle]);
+    y[at[0]] = narrow<T>(own * widen(cosines[angle]) + turned);
+  }
+};
+
 enum class ReductionKind : std::uint8_t { sum, mean, maximum };
 
 /// One output per row: the kept axes are walked as y, x; the reduced ones as x.

@@ -467,6 +467,33 @@ PlannedProgram response_normed(const KernelRequest& request) {
   return one_step("own lrn", step);
 }
 
+PlannedProgram turned(const KernelRequest& request) {
+  if (!is_one_float(request)) return no_program("only f32, f16 or bf16");
+  const Operand& x = request.inputs[0];
+  const Operand& table = request.inputs[1];
+  const Operand& y = request.outputs[0];
+  if (table.layout != request.inputs[2].layout) return no_program("tables in two layouts");
+  const std::int64_t axis = request.attributes.integer("axis"), columns = request.attributes.integer("columns");
+  const std::size_t rank = x.type.shape.size(), leading = table.type.shape.size() - 2;
+  const std::size_t position = position_of(axis, rank);
+  const Strides of_table = strides_of(table), from = strides_of(x);
+  // The tables' axes: those before the positions, which x has before the axis of heads, and the positions.
+  Strides rows(rank, 0);
+  const std::size_t first = position - leading - (axis == -2 ? 1 : 0);
+  for (std::size_t i = 0; i < leading; ++i) rows[first + i] = of_table[i];
+  rows[position] = of_table[leading];
+  const auto walk = walk_of<4>(y.type.shape, {strides_of(y), from, rows, coordinate(rank, rank - 1)});
+  if (!walk) return too_many_axes();
+  TurnedPairsStep step;
+  step.element = y.type.element;
+  step.shape.walk = *walk;
+  step.shape.pairs = table.type.shape.back() / columns;
+  step.shape.apart = step.shape.pairs * from.back();
+  step.shape.second = (columns - 1) * step.shape.pairs;
+  step.shape.table_step = of_table.back();
+  return one_step("own rotary_embedding", step);
+}
+
 /// How a kernel reads and writes elements of a type; nothing for f64 and what is narrower than a byte.
 std::optional<WordType> word_type(ElementType element) {
   switch (element) {
@@ -603,6 +630,7 @@ const std::vector<Row>& table() {
       {{"group_norm"}, group_normed},
       {{"batch_norm"}, batch_normed},
       {{"lrn"}, response_normed},
+      {{"rotary_embedding"}, turned},
   };
   return rows;
 }

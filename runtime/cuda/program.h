@@ -105,6 +105,11 @@ struct LrnStep {
   Lrn<float> shape{};  ///< All but pointers.
 };
 
+struct TurnedPairsStep {
+  ElementType element = ElementType::f32;
+  TurnedPairs<float> shape{};  ///< All but pointers.
+};
+
 /// How threads share rows (launch.cu): one warp or one block for each, or a block for 32 neighbouring rows, for rows
 /// whose elements lie apart while those of neighbouring rows lie together.
 enum class TeamShape : std::uint8_t { warp, block, columns };
@@ -171,9 +176,10 @@ struct RowChainStep {
   TeamShape team = TeamShape::warp;
 };
 
-using Step = std::variant<UnaryStep, BinaryStep, EpilogueStep, CopyStep, FillStep, PaddingStep, GatheringStep,
-                          WordsStep, PoolingStep, DepthwiseStep, BatchNormStep, LrnStep, ReductionStep, ThinProductStep,
-                          SoftmaxStep, RowNormStep, GroupNormStep, CopiesStep, ChainStep, RowChainStep>;
+using Step =
+    std::variant<UnaryStep, BinaryStep, EpilogueStep, CopyStep, FillStep, PaddingStep, GatheringStep, WordsStep,
+                 PoolingStep, DepthwiseStep, BatchNormStep, LrnStep, TurnedPairsStep, ReductionStep, ThinProductStep,
+                 SoftmaxStep, RowNormStep, GroupNormStep, CopiesStep, ChainStep, RowChainStep>;
 
 /// Steps in order.
 struct Program {

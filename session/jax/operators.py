@@ -295,6 +295,15 @@ def op_group_norm(x, scale, bias, groups, epsilon, act):
     return act(unit * scale + bias)
 
 
+def op_rotary_embedding(x, cosines, sines, axis, columns):
+    pairs = cosines.shape[-1] // columns
+    # The axis of heads stands before the positions or behind them.
+    heads = lambda table: jnp.expand_dims(table, -3 if axis == -2 else -2)
+    first, second = (lambda table: heads(table)[..., :pairs]), (lambda table: heads(table)[..., -pairs:])
+    a, b, rest = x[..., :pairs], x[..., pairs:2 * pairs], x[..., 2 * pairs:]
+    return jnp.concatenate([a * first(cosines) - b * first(sines), b * second(cosines) + a * second(sines), rest], axis=-1)
+
+
 def op_batch_norm(x, scale, bias, mean, variance, epsilon):
     scale, bias, mean, variance = (v.reshape(-1, *[1] * (x.ndim - 2)) for v in (scale, bias, mean, variance))
     return (x - mean) / jnp.sqrt(variance + epsilon) * scale + bias

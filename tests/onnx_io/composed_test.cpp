@@ -456,6 +456,14 @@ TEST(Composed, RotaryEmbedding) {
   const std::vector<float> x = {1, 2, 3, 4};
   expect_values(rotated({}), {1, 1, 1, 4}, x, {0.5 + 3, 4 - 12, -1 + 1.5, 6 + 8});
   expect_values(rotated({{"interleaved", 1}}), {1, 1, 1, 4}, x, {0.5 + 2, -1 + 1, 6 - 12, 9 + 8});
+  // Two heads side by side, of each of which one element stays.
+  const ModelBuilder flat = node(23, "RotaryEmbedding", {1, 1, 6}, {1, 1, 6},
+                                 {{"num_heads", 2}, {"rotary_embedding_dim", 2}}, [](ModelBuilder& builder) {
+                                   builder.add_initializer("cosines", {1, 1, 1}, std::vector<float>{2});
+                                   builder.add_initializer("sines", {1, 1, 1}, std::vector<float>{3});
+                                   return std::vector<std::string>{"cosines", "sines"};
+                                 });
+  expect_values(flat, {1, 1, 6}, {1, 2, 3, 4, 5, 6}, {2 - 6, 4 + 3, 3, 8 - 15, 10 + 12, 6});
 }
 
 TEST(Composed, Attention) {

@@ -158,6 +158,43 @@ TEST(Baseline, RecognizesNormalizationsOfGroups) {
   expect_simplified(other, other);
 }
 
+TEST(Baseline, RecognizesRotaryEmbeddings) {
+  const std::string input =
+      "input x f32[2, 4, 5, 6]\ninput c f32[1, 1, 5, 6]\ninput s f32[1, 1, 5, 6]\n"
+      "weight cw f32[5, 6]\nweight sw f32[5, 6]\ninput y f32[2, 4, 5, 9]\ninput z f32[2, 5, 4, 6]\n"
+      "input co f32[2, 1, 5, 6]\ninput so f32[2, 1, 5, 6]\n";
+  const std::string halves = "slice(x; starts=[0, 0, 0, 0], sizes=[2, 4, 5, 3], steps=[1, 1, 1, 1])";
+  const std::string turned =
+      "concat(neg(slice(x; starts=[0, 0, 0, 3], sizes=[2, 4, 5, 3], steps=[1, 1, 1, 1])), " + halves + "; axis=-1)";
+  const auto spelled = [](const std::string& x, const std::string& half, const std::string& c, const std::string& s) {
+    const std::string shape = "; shape=[2, 4, 5, 6])";
+    return "add(mul(" + x + ", broadcast(" + c + shape + "), mul(" + half + ", broadcast(" + s + shape + "))";
+  };
+  // Tables for all heads, that follow from constants or are computed, and tables for each batch.
+  expect_simplified(input + "output " + spelled("x", turned, "cw", "sw") + "\n",
+                    input + "output rotary_embedding(x, cw, sw; columns=2)\n");
+  expect_simplified(
+      input + "output " + spelled("x", turned, "c", "s") + "\n",
+      input + "output rotary_embedding(x, reshape(c; shape=[5, 6]), reshape(s; shape=[5, 6]); columns=2)\n");
+  expect_simplified(input + "output " + spelled("x", turned, "co", "so") + "\n",
+                    input +
+                        "output rotary_embedding(x, reshape(co; shape=[2, 5, 6]), reshape(so; shape=[2, 5, 6]); "
+                        "columns=2)\n");
+  // Halves by split.
+  expect_simplified(input + "p = split(x; axis=-1, sizes=[3, 3])\noutput " +
+                        spelled("x", "concat(neg(p.1), p.0; axis=-1)", "cw", "sw") + "\n",
+                    input + "output rotary_embedding(x, cw, sw; columns=2)\n");
+  // The first elements of each head alone.
+  expect_simplified(input +
+                        "p = split(y; axis=-1, sizes=[6, 3])\nq = split(p.0; axis=-1, sizes=[3, 3])\noutput concat(" +
+                        spelled("p.0", "concat(neg(q.1), q.0; axis=-1)", "cw", "sw") + ", p.1; axis=-1)\n",
+                    input + "output rotary_embedding(y, cw, sw; columns=2)\n");
+  // The half that is not negated is the wrong one.
+  const std::string other = input + "p = split(x; axis=-1, sizes=[3, 3])\noutput " +
+                            spelled("x", "concat(neg(p.0), p.1; axis=-1)", "cw", "sw") + "\n";
+  expect_simplified(other, other);
+}
+
 TEST(Baseline, RecognizesSoftmax) {
   expect_simplified(R"(
 input x f32[2, 3]

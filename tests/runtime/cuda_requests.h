@@ -92,7 +92,8 @@ class RequestMaker {
             "rms_norm",
             "batch_norm",
             "group_norm",
-            "lrn"};
+            "lrn",
+            "rotary_embedding"};
   }
 
   /// A request; nothing where the attributes drawn do not fit (draw again).
@@ -198,6 +199,16 @@ class RequestMaker {
       if (shape[1] % groups != 0) groups = random_.below(2) == 0 ? 1 : shape[1];
       for (int i = 0; i < 2; ++i) inputs.push_back(of({shape[1]}));
       attributes = {{"groups", groups}, {"act", SymbolValue{names[random_.below(names.size())]}}};
+    }
+    if (op == "rotary_embedding") {
+      // The tables may have a first axis of their own.
+      const std::int64_t pairs = 1 + below(5), columns = 1 + below(2), axis = -2 - below(2);
+      const Shape heads = {1 + below(3), 1 + below(4), 1 + below(4), 2 * pairs + below(3)};
+      const std::int64_t positions = heads[static_cast<std::size_t>(4 + axis)];
+      Shape table = {positions, columns * pairs};
+      if (random_.below(2) == 0) table.insert(table.begin(), heads[0]);
+      inputs = {of(heads), of(table), of(table)};
+      attributes = {{"axis", axis}, {"columns", columns}};
     }
     if (op == "lrn") attributes = {{"size", 1 + below(6)}, {"alpha", 0.3}, {"beta", 0.75}, {"bias", 1.5}};
     return complete(op, attributes, inputs);
