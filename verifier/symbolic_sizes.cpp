@@ -164,6 +164,8 @@ SymbolicSizes::~SymbolicSizes() = default;
 
 std::size_t SymbolicSizes::sample_count() const { return state_->samples.size(); }
 
+std::size_t SymbolicSizes::symbol_count() const { return state_->given.size(); }
+
 std::int64_t SymbolicSizes::symbol(std::size_t i) const {
   return state_->name(Polynomial::symbol(state_->given.at(i))).value();
 }
@@ -226,6 +228,14 @@ bool SymbolicSizes::learn_equal(std::int64_t a, std::int64_t b, bool or_one) {
 bool SymbolicSizes::is_number(std::int64_t size) const { return looks_like_a_number(size); }
 
 bool SymbolicSizes::is_known(std::int64_t size) const { return !state_->is_unknown(size); }
+
+std::vector<std::int64_t> SymbolicSizes::unknowns_of(std::int64_t size) const {
+  const Polynomial p = state_->facts.reduce(state_->polynomial(size));
+  std::vector<std::int64_t> names;
+  for (const SymbolId other : state_->others)
+    if (state_->symbols.mentions(p, std::span(&other, 1))) names.push_back(state_->name(Polynomial::symbol(other)).value());
+  return names;
+}
 
 bool SymbolicSizes::is_told_by_samples(std::int64_t size) const {
   if (looks_like_a_number(size)) return true;

@@ -52,6 +52,8 @@ class SymbolicSizes final : public SampledSizes {
   SymbolicSizes& operator=(const SymbolicSizes&) = delete;
 
   [[nodiscard]] std::size_t sample_count() const override;
+  /// How many symbols were given first.
+  [[nodiscard]] std::size_t symbol_count() const;
   /// The name of symbol `i` of those given first.
   [[nodiscard]] std::int64_t symbol(std::size_t i) const;
   /// A new symbol, for a size of which nothing is known but that it is at least 1: its name.
@@ -76,6 +78,8 @@ class SymbolicSizes final : public SampledSizes {
   [[nodiscard]] bool is_number(std::int64_t size) const override;
   /// Whether a size follows from the symbols that were given first.
   [[nodiscard]] bool is_known(std::int64_t size) const;
+  /// The names of the other symbols from which it follows.
+  [[nodiscard]] std::vector<std::int64_t> unknowns_of(std::int64_t size) const;
   /// Whether no other polynomial over these symbols, which a file could compute, has its values at the samples:
   /// 2 * (height // 2) is the height where all samples are even.
   [[nodiscard]] bool is_told_by_samples(std::int64_t size) const;
