@@ -582,25 +582,57 @@ Status check_integer(std::span<const SampledGraph> samples, const SymbolicSizes&
   return {};
 }
 
-/// Notes the extents that a node of the file makes and that are not known, where an integer follows from one.
-void note_extents(const SizeDecisions& decisions, const SymbolicSizes& sizes, const Graph& graph, std::int64_t integer,
-                  const std::map<std::int64_t, NodeId>& unknowns, FreeExtents& extents) {
-  for (const std::int64_t name : sizes.unknowns_of(integer)) {
-    const auto place = unknowns.find(name);
-    const ReadNode* const reading = place == unknowns.end() ? nullptr : decisions.reading_of(place->second);
-    if (reading == nullptr) continue;
-    for (const auto& [tensor, value] : reading->makes) {
-      const TensorType& type = graph.type(value);
+/// Collects extents from which integers follow, and that are not known.
+class UnknownExtents {
+ public:
+  /// `unknowns`: the nodes that have such extents, by name.
+  UnknownExtents(const SizeDecisions& decisions, const SymbolicSizes& sizes, const Graph& graph,
+                 const std::map<std::int64_t, NodeId>& unknowns)
+      : decisions_(decisions), sizes_(sizes), graph_(graph), unknowns_(unknowns) {}
+
+  [[nodiscard]] bool any() const { return !unknowns_.empty(); }
+  [[nodiscard]] bool is_known(const TensorType& type) const {
+    return !type.known || std::ranges::all_of(type.shape, [&](std::int64_t extent) { return sizes_.is_known(extent); });
+  }
+
+  /// A size that is not known.
+  void add(std::int64_t size) {
+    for (const std::int64_t name : sizes_.unknowns_of(size))
+      if (const auto place = unknowns_.find(name); place != unknowns_.end())
+        if (const ReadNode* const reading = decisions_.reading_of(place->second)) found_.emplace(reading->begin, reading);
+  }
+
+  /// Where they come from: what nodes of the file make of known extents, and of others maybe only because of these. If
+  /// there is none, the first one.
+  [[nodiscard]] FreeExtents sources() const {
+    FreeExtents sources;
+    for (const auto& [begin, reading] : found_)
+      if (std::ranges::all_of(reading->values, [&](const Value& value) { return is_known(graph_.type(value)); }))
+        add_extents(*reading, sources);
+    if (sources.empty() && !found_.empty()) add_extents(*found_.begin()->second, sources);
+    return sources;
+  }
+
+ private:
+  void add_extents(const ReadNode& reading, FreeExtents& extents) const {
+    for (const auto& [tensor, value] : reading.makes) {
+      const TensorType& type = graph_.type(value);
       for (std::size_t axis = 0; type.known && axis < type.shape.size(); ++axis)
-        if (!sizes.is_known(type.shape[axis])) extents[tensor].emplace(axis, 0);
+        if (!sizes_.is_known(type.shape[axis])) extents[tensor].emplace(axis, 0);
     }
   }
-}
 
-/// The integers of the model at all sizes: the first error, and in `not_known` the nodes that compute those that have
-/// one, and the extents, of nodes of `unknowns`, from which these follow.
+  const SizeDecisions& decisions_;
+  const SymbolicSizes& sizes_;
+  const Graph& graph_;
+  const std::map<std::int64_t, NodeId>& unknowns_;
+  std::map<NodeId, const ReadNode*> found_;
+};
+
+/// The integers of the model at all sizes: the first error, in `inexact` the nodes that compute those that have one, and
+/// in `unknown` the extents from which these follow.
 Status check_integers(std::span<const SampledGraph> samples, const SymbolicSizes& sizes, const Graph& graph,
-                      const std::map<std::int64_t, NodeId>& unknowns, NotKnown& not_known) {
+                      UnknownExtents& unknown, std::map<std::string, std::string>& inexact) {
   const std::vector<SymbolicInteger>& integers = samples[0].decisions->integers;
   IntegerSizes all(integers, sizes);
   for (const SampledGraph& sample : samples)
@@ -613,9 +645,8 @@ Status check_integers(std::span<const SampledGraph> samples, const SymbolicSizes
     if (!integers[i].computed) continue;
     Status known = check_integer(samples, sizes, all.of(i, graph), i);
     if (known) continue;
-    for (const std::string& maker : integers[i].makers) not_known.integers.emplace(maker, known.error().message);
-    if (const Expected<std::int64_t>& size = all.of(i, graph); size && !sizes.is_known(*size))
-      note_extents(*samples[0].decisions, sizes, graph, *size, unknowns, not_known.extents);
+    for (const std::string& maker : integers[i].makers) inexact.emplace(maker, known.error().message);
+    if (const Expected<std::int64_t>& size = all.of(i, graph); size && !sizes.is_known(*size)) unknown.add(*size);
     if (first) first = std::move(known);
   }
   return first;
@@ -624,24 +655,24 @@ Status check_integers(std::span<const SampledGraph> samples, const SymbolicSizes
 /// Whether what the importer decided by extents, and the graph does not show, follows from extents that are known:
 /// integers of the model, and that a node is another name because its extents are those of what it reads.
 Status check_decisions(std::span<const SampledGraph> samples, const SymbolicSizes& sizes, const Graph& graph,
-                       const std::map<std::int64_t, NodeId>& unknowns, NotKnown& not_known) {
-  if (samples[0].decisions == nullptr) return {};
+                       UnknownExtents& unknown, std::map<std::string, std::string>& inexact) {
   if (samples[0].decisions->imported != nullptr)
-    TASO_RETURN_IF_ERROR(check_integers(samples, sizes, graph, unknowns, not_known));
-  if (unknowns.empty()) return {};
+    TASO_RETURN_IF_ERROR(check_integers(samples, sizes, graph, unknown, inexact));
+  if (!unknown.any()) return {};
+  Status first;
   for (const SampledGraph& sample : samples)
     for (const std::size_t place : sample.decisions->renamed)
-      for (const Value& value : sample.decisions->readings[place].values)
-        for (const std::int64_t extent : graph.type(value).shape) {
-          if (sizes.is_known(extent)) continue;
-          note_extents(*sample.decisions, sizes, graph, extent, unknowns, not_known.extents);
-          const Node& node = graph.node(value.node);
-          return not_for_all_sizes(
-              fmt::format("what node {} ({}) computes has extents that are not known at all sizes, and a node is "
+      for (const Value& value : sample.decisions->readings[place].values) {
+        if (unknown.is_known(graph.type(value))) continue;
+        for (const std::int64_t extent : graph.type(value).shape) unknown.add(extent);
+        const Node& node = graph.node(value.node);
+        if (first)
+          first = not_for_all_sizes(
+              fmt::format("what node {} ({}) computes has extents that are not known at all sizes, and a node may be "
                           "another name of what it reads there",
                           value.node, node.op.empty() ? node.name : node.op));
-        }
-  return {};
+      }
+  return first;
 }
 
 }  // namespace
@@ -699,7 +730,12 @@ Expected<Graph> graph_for_all_sizes(std::span<const SampledGraph> samples, Symbo
       catalog.forget();
       continue;
     }
-    TASO_RETURN_IF_ERROR(check_decisions(samples, sizes, graph, unifier.unknowns(), not_known));
+    if (decisions != nullptr) {
+      UnknownExtents unknown(*decisions, sizes, graph, unifier.unknowns());
+      const Status decided = check_decisions(samples, sizes, graph, unknown, not_known.integers);
+      not_known.extents = unknown.sources();
+      TASO_RETURN_IF_ERROR(decided);
+    }
     if (whole[0].decisions != nullptr && whole[0].decisions->imported) graph.remove_dead();
     return graph;
   }

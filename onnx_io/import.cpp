@@ -756,9 +756,8 @@ class Importer {
     return result;
   }
 
-  /// Makes extents of what a carried node computes symbols of their own.
-  void free_extents(NodeId id, const onnx::NodeProto& proto) {
-    Node node = result_.graph.node(id);
+  /// Makes extents of what a carried node, which is to be `id`, computes symbols of their own.
+  void free_extents(Node& node, NodeId id, const onnx::NodeProto& proto) {
     for (const auto& [port, axes] : free_extents_of(proto)) {
       const Value value{id, static_cast<std::uint32_t>(port)};
       TensorType& type = node.outputs[value.port];
@@ -769,7 +768,6 @@ class Importer {
         result_.decisions.free.push_back({name_of_extent(tensor, axis), tensor, value, axis});
       }
     }
-    result_.graph.replace_node(id, std::move(node));
   }
 
   /// Notes what must be equal where the model exists: extents that are broadcast against each other, or concatenated.
@@ -848,12 +846,11 @@ class Importer {
       if (!added && rename_equal(index, place->second, node.outputs)) return {};
     }
     result_.carried[index] = {refusal, estimated_flops(inputs_of(index), catalog_, node.outputs)};
-    const std::vector<TensorType> computed = node.outputs;
-    const NodeId id = result_.graph.add(std::move(node));
     if (!free_extents_of(proto).empty()) {
-      computed_types_[index] = computed;
-      free_extents(id, proto);
+      computed_types_[index] = node.outputs;
+      free_extents(node, result_.graph.id_bound(), proto);
     }
+    const NodeId id = result_.graph.add(std::move(node));
     for (int port = 0; port < proto.output_size(); ++port) {
       const Value value{id, static_cast<std::uint32_t>(port)};
       const int tensor = document_.find(proto.output(port));

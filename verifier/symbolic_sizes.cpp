@@ -177,8 +177,12 @@ std::int64_t SymbolicSizes::unknown(const std::string& name, std::vector<std::in
 
 std::int64_t SymbolicSizes::minimum(const std::string& name, std::int64_t a, std::int64_t b,
                                     std::vector<std::int64_t> samples) {
+  const Polynomial x = state_->polynomial(a), y = state_->polynomial(b);
+  for (const auto& [id, known] : state_->minima)
+    if ((known.first == x && known.second == y) || (known.first == y && known.second == x))
+      return state_->name(Polynomial::symbol(id)).value();
   const SymbolId id = state_->add({name, {}, std::move(samples)});
-  const Polynomial x = state_->polynomial(a), y = state_->polynomial(b), least = Polynomial::symbol(id);
+  const Polynomial least = Polynomial::symbol(id);
   (void)state_->facts.add(at_least(x, least));
   (void)state_->facts.add(at_least(y, least));
   state_->others.push_back(id);

@@ -58,7 +58,7 @@ class SymbolicSizes final : public SampledSizes {
   [[nodiscard]] std::int64_t symbol(std::size_t i) const;
   /// A new symbol, for a size of which nothing is known but that it is at least 1: its name.
   [[nodiscard]] std::int64_t unknown(const std::string& name, std::vector<std::int64_t> samples);
-  /// The smaller one of two sizes, which is at least 1: its name.
+  /// The smaller one of two sizes, which is at least 1: its name. Of the same two it is the same.
   [[nodiscard]] std::int64_t minimum(const std::string& name, std::int64_t a, std::int64_t b,
                                      std::vector<std::int64_t> samples);
   /// Of two sizes that are equal or, if `or_one`, one of which is 1: that they are equal is known from now on, if it
