@@ -32,6 +32,7 @@ class Importer {
     result_.constants.resize(tensors);
     result_.nodes.resize(static_cast<std::size_t>(document_.graph().node_size()));
     TASO_RETURN_IF_ERROR(add_inputs());
+    first_unowned_ = result_.graph.id_bound();
     flow_.begin(result_.symbols, options_, maps_round_extents(document_, catalog_));
     read_hints();
     for (int node : document_.order()) TASO_RETURN_IF_ERROR(import_node(node));
