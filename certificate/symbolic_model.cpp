@@ -24,6 +24,8 @@ constexpr std::size_t wanted_samples = 14, least_samples = 4;
 constexpr std::size_t sample_attempts = 8;
 /// So many more for each free extent.
 constexpr std::size_t samples_of_freedom = 4;
+/// Attempts to find free extents of a sample.
+constexpr std::size_t freedom_attempts = 3;
 /// What is added to a free extent at a sample.
 struct FreedomScale {
   std::int64_t least, count;
@@ -169,13 +171,16 @@ Status SymbolicModel::State::choose_ranges(const Model& model, const SymbolRange
 /// from them is there then.
 Expected<Model> SymbolicModel::State::sample(const Model& model, const SymbolSizes& drawn, Random& random) const {
   if (free_extents.empty()) return model.with_sizes(drawn);
-  FreeExtents others = free_extents;
-  for (auto& [tensor, axes] : others)
-    for (auto& [axis, more] : axes) {
-      const FreedomScale& scale = freedom_scales[random.below(std::size(freedom_scales))];
-      more = scale.least + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(scale.count)));
-    }
-  return model.with_sizes(drawn, std::move(others));
+  for (std::size_t attempt = 1;; ++attempt) {
+    FreeExtents others = free_extents;
+    for (auto& [tensor, axes] : others)
+      for (auto& [axis, more] : axes) {
+        const FreedomScale& scale = freedom_scales[random.below(std::size(freedom_scales))];
+        more = scale.least + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(scale.count)));
+      }
+    Expected<Model> sized = model.with_sizes(drawn, std::move(others));
+    if (sized || attempt == freedom_attempts) return sized;
+  }
 }
 
 std::size_t SymbolicModel::State::wanted() const {
@@ -269,13 +274,19 @@ Status SymbolicModel::State::add_free_extents(std::vector<SampledSymbol>& symbol
   const std::vector<FreeExtent>& free = models[0].size_decisions().free;
   for (std::size_t i = 0; i < free.size(); ++i) {
     SampledSymbol symbol{free[i].symbol, {}, {}};
+    std::set<std::int64_t> added;
     for (const Model& model : models) {
       const SizeDecisions& decisions = model.size_decisions();
       if (decisions.free.size() != free.size() || decisions.free[i].value != free[i].value ||
           decisions.free[i].axis != free[i].axis)
         return unproved(fmt::format("{} is no extent at some sizes", free[i].symbol));
       symbol.samples.push_back(decisions.imported->type(free[i].value).shape.at(free[i].axis));
+      added.insert(decisions.free[i].more);
     }
+    // Else it is told from no formula, or not from the one that the node has for it.
+    if (added.size() < least_samples ||
+        std::set<std::int64_t>(symbol.samples.begin(), symbol.samples.end()).size() < least_samples)
+      return unproved(fmt::format("few sizes of {} were found at which the model exists and has one form", symbol.name));
     symbols.push_back(std::move(symbol));
   }
   return {};

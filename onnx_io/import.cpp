@@ -764,9 +764,11 @@ class Importer {
       TensorType& type = node.outputs[value.port];
       for (const auto& [axis, more] : *axes) {
         if (!type.known || axis >= type.shape.size()) continue;
-        type.shape[axis] = std::max<std::int64_t>(1, type.shape[axis] + more);
+        std::int64_t& extent = type.shape[axis];
+        const std::int64_t free = std::max<std::int64_t>(1, extent + more);
         const std::string& tensor = proto.output(port);
-        result_.decisions.free.push_back({name_of_extent(tensor, axis), tensor, value, axis});
+        result_.decisions.free.push_back({name_of_extent(tensor, axis), tensor, value, axis, free - extent});
+        extent = free;
       }
     }
   }

@@ -86,6 +86,7 @@ struct FreeExtent {
   std::string tensor;  ///< The output of a carried node that has it,
   Value value;         ///< which is this one,
   std::size_t axis = 0;
+  std::int64_t more = 0;  ///< At these sizes: what was added to what the node gives it.
 };
 
 struct SizeDecisions {
