@@ -245,7 +245,8 @@ class Unifier {
       if (const auto image = decided->rounded.find(id); image != decided->rounded.end()) {
         const Shape& shape = graph_.type(image->second).shape;
         for (std::size_t axis = 2; axis < shape.size(); ++axis)
-          if (!sizes_.is_number(shape[axis]) || doubt_of(id).any) return bad_input("it rounds extents that are not one number");
+          if (!sizes_.is_number(shape[axis]) || doubt_of(id).any)
+            return bad_input("it rounds extents that are not one number");
       }
     std::vector<const Attributes*> all;
     for (const SampledGraph& sample : samples_) all.push_back(&sample.graph->node(id).attributes);
@@ -360,7 +361,11 @@ class Unifier {
         if (one && shape.extents.size() <= known[0].size()) set_listed(node, shape, known[0]);
         break;
       case CarriedShape::Rule::same:
-        if (const TensorType* type = input(node, shape.input); one && type != nullptr) set(0, type->shape);
+        if (const TensorType* type = input(node, shape.input); one && type != nullptr) {
+          set(0, type->shape);
+          for (const std::size_t axis : shape.changed)
+            if (axis < known[0].size()) known[0][axis].reset();
+        }
         break;
       case CarriedShape::Rule::broadcast:
         if (one) known[0] = common_extents(node, known[0].size());
@@ -599,7 +604,8 @@ class UnknownExtents {
   void add(std::int64_t size) {
     for (const std::int64_t name : sizes_.unknowns_of(size))
       if (const auto place = unknowns_.find(name); place != unknowns_.end())
-        if (const ReadNode* const reading = decisions_.reading_of(place->second)) found_.emplace(reading->begin, reading);
+        if (const ReadNode* const reading = decisions_.reading_of(place->second))
+          found_.emplace(reading->begin, reading);
   }
 
   /// Where they come from: what nodes of the file make of known extents, and of others maybe only because of these. If
@@ -629,8 +635,8 @@ class UnknownExtents {
   std::map<NodeId, const ReadNode*> found_;
 };
 
-/// The integers of the model at all sizes: the first error, in `inexact` the nodes that compute those that have one, and
-/// in `unknown` the extents from which these follow.
+/// The integers of the model at all sizes: the first error, in `inexact` the nodes that compute those that have one,
+/// and in `unknown` the extents from which these follow.
 Status check_integers(std::span<const SampledGraph> samples, const SymbolicSizes& sizes, const Graph& graph,
                       UnknownExtents& unknown, std::map<std::string, std::string>& inexact) {
   const std::vector<SymbolicInteger>& integers = samples[0].decisions->integers;

@@ -18,11 +18,11 @@
 /// too: what is added or concatenated there has equal extents.
 ///
 /// Free extents. Where integers of the file follow from an extent of which nothing is known (a table is cut by a length
-/// that it may not have), its values at the samples would say that it is a formula that holds at these only. The model is
-/// read again then, with that extent as a symbol of its own (ImportOptions::free_extents), which has other values at the
-/// samples than the formula. What is read is the model with the tensor as one more input: a model that exists wherever
-/// the user's does, as the tensor may be what it is there. So all that holds for it at all sizes holds for the user's,
-/// and no formula for the extent is needed.
+/// that it may not have), its values at the samples would say that it is a formula that holds at these only. The model
+/// is read again then, with that extent as a symbol of its own (ImportOptions::free_extents), which has other values at
+/// the samples than the formula. What is read is the model with the tensor as one more input: a model that exists
+/// wherever the user's does, as the tensor may be what it is there. So all that holds for it at all sizes holds for the
+/// user's, and no formula for the extent is needed.
 #pragma once
 
 #include <map>
@@ -60,11 +60,11 @@ struct NotKnown {
 /// The graph, node by node, that is each of `samples` at the samples of `sizes`; these have the same nodes up to
 /// numbers, none of which reads a later one. Constants that differ are stand-ins from `constants`. Nodes that no step
 /// may touch are named in `untouched`, with the reason. Where it fails only because nodes of the file compute integers
-/// that are not known at all sizes, `not_known` says which. The last of the symbols given to `sizes` are the free extents.
+/// that are not known at all sizes, `not_known` says which. The last of the symbols given to `sizes` are the free
+/// extents.
 [[nodiscard]] Expected<Graph> graph_for_all_sizes(std::span<const SampledGraph> samples, SymbolicSizes& sizes,
                                                   const SymbolicCatalog& catalog,
                                                   std::shared_ptr<SymbolicConstants>& constants,
-                                                  std::vector<std::string>& untouched,
-                                                  NotKnown& not_known);
+                                                  std::vector<std::string>& untouched, NotKnown& not_known);
 
 }  // namespace taso

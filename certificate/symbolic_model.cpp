@@ -46,8 +46,10 @@ struct Scale {
 constexpr std::int64_t narrow_range = 16;
 /// Not every model exists at every size: tables of positions end, networks of several scales need multiples, and those
 /// that read sound some hundreds.
-constexpr Scale symbol_scales[] = {
-    {40, 3, 120, 1}, {40, 40, 400, 1}, {12, 64, 512, 32}, {12, 8, 76, 8}, {6, 900, 9000, 1}};
+constexpr Scale symbol_scales[] = {{40, 3, 120, 1}, {40, 40, 400, 1},  {12, 64, 512, 32},
+                                   {12, 8, 76, 8},  {6, 900, 9000, 1}, {8, 1, 12, 1}};
+/// The last one is for models that exist at none of the others.
+constexpr std::size_t usual_scales = std::size(symbol_scales) - 1;
 
 /// Chooses sizes within the ranges; different symbols have different sizes where there are enough.
 SymbolSizes draw_sizes(const std::vector<Symbol>& symbols, const SymbolRanges& ranges, const Scale& scale,
@@ -197,8 +199,9 @@ Status SymbolicModel::State::find_samples(const Model& model) {
   std::string problem;
   // The first sample is one at which most is understood: others must have its form.
   std::size_t scale = 0, most = 0;
-  for (std::size_t tried = 0; tried < 2 * std::size(symbol_scales); ++tried) {
-    SymbolSizes drawn = draw_sizes(model.symbols(), ranges, symbol_scales[tried % std::size(symbol_scales)], random);
+  for (std::size_t tried = 0; tried < 2 * usual_scales || (models.empty() && tried < 4 * usual_scales); ++tried) {
+    const std::size_t tried_scale = tried < 2 * usual_scales ? tried % usual_scales : usual_scales;
+    SymbolSizes drawn = draw_sizes(model.symbols(), ranges, symbol_scales[tried_scale], random);
     Expected<Model> sized = sample(model, drawn, random);
     if (!sized) {
       if (problem.empty()) problem = fmt::format("at {}: {}", to_string(drawn), sized.error().message);
@@ -207,7 +210,7 @@ Status SymbolicModel::State::find_samples(const Model& model) {
     const std::size_t understood = working_operators(sized->graph());
     if (!models.empty() && understood <= most) continue;
     most = understood;
-    scale = tried % std::size(symbol_scales);
+    scale = tried_scale;
     models.assign(1, std::move(*sized));
     sizes.assign(1, std::move(drawn));
   }
@@ -229,7 +232,7 @@ Status SymbolicModel::State::find_samples(const Model& model) {
     }
     if (problem.empty()) problem = fmt::format("at {}: {}", to_string(drawn), wrong);
     ++failures;
-    scale = (scale + 1) % std::size(symbol_scales);
+    if (scale < usual_scales) scale = (scale + 1) % usual_scales;
   }
   // Narrow ranges have few sizes.
   double possible = 1;
@@ -286,7 +289,8 @@ Status SymbolicModel::State::add_free_extents(std::vector<SampledSymbol>& symbol
     // Else it is told from no formula, or not from the one that the node has for it.
     if (added.size() < least_samples ||
         std::set<std::int64_t>(symbol.samples.begin(), symbol.samples.end()).size() < least_samples)
-      return unproved(fmt::format("few sizes of {} were found at which the model exists and has one form", symbol.name));
+      return unproved(
+          fmt::format("few sizes of {} were found at which the model exists and has one form", symbol.name));
     symbols.push_back(std::move(symbol));
   }
   return {};
@@ -313,8 +317,8 @@ Status SymbolicModel::State::compare(const Graph& all, const Graph& there, std::
   return {};
 }
 
-// Extents of which nothing is known, and from which integers follow, are symbols of their own; where the model cannot be
-// taken at all sizes so, nodes that compute such integers are carried, and the model is read again.
+// Extents of which nothing is known, and from which integers follow, are symbols of their own; where the model cannot
+// be taken at all sizes so, nodes that compute such integers are carried, and the model is read again.
 Expected<SymbolicModel> SymbolicModel::load(const Model& model, const OperatorRegistry& registry,
                                             const SymbolRanges& ranges) {
   Expected<SymbolicModel> free = load_in_some_way(model, registry, ranges, true);
@@ -322,8 +326,8 @@ Expected<SymbolicModel> SymbolicModel::load(const Model& model, const OperatorRe
   return load_in_some_way(model, registry, ranges, false);
 }
 
-// Most quotients of extents are numbers, or have a form in files. Where one has none and it does not help that the nodes
-// that compute it are carried, what divides extents, or asks for those behind windows, is.
+// Most quotients of extents are numbers, or have a form in files. Where one has none and it does not help that the
+// nodes that compute it are carried, what divides extents, or asks for those behind windows, is.
 Expected<SymbolicModel> SymbolicModel::load_in_some_way(const Model& model, const OperatorRegistry& registry,
                                                         const SymbolRanges& ranges, bool free_extents) {
   NotKnown not_known;

@@ -614,6 +614,25 @@ class Importer {
     inferred.reset();
   }
 
+  /// What is known of the extents of a slice whose positions mean something else at other sizes: it keeps those along
+  /// the axes that it does not name.
+  static CarriedShape kept_by_slice(const NodeContext& context, const CarriedTypes& carried) {
+    NodeContext plain = context.with_inputs(context.inputs());
+    if (plain.proto().op_type() != "Slice" || plain.opset() < 10 || carried.types.empty() || !plain.is_constant(1) ||
+        (plain.has_input(3) && (!plain.is_constant(3) || plain.inputs()[3].from_symbols)))
+      return {};
+    CarriedShape shape;
+    shape.rule = CarriedShape::Rule::same;
+    std::vector<std::int64_t> axes;
+    if (plain.has_input(3))
+      axes = plain.integers(3);
+    else
+      for (std::int64_t axis = 0; axis < plain.inputs()[1].constant->type().elements(); ++axis) axes.push_back(axis);
+    for (const std::int64_t axis : axes)
+      shape.changed.insert(static_cast<std::size_t>(plain.axis_from_front(axis, plain.rank(0))));
+    return plain.stopped() ? CarriedShape() : shape;
+  }
+
   CarriedTypes types_by_rules(const ImportRow* row, int index) {
     NodeContext plain(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)), options_.pieces);
     plain.set_sizes(flow_.sizes());
@@ -625,7 +644,7 @@ class Importer {
     carried = types_of_moved(inputs, *row, catalog_, flow_.sizes());
     if (carried.types.empty() && flow_.sizes() != NodeContext::Sizes::all) {
       carried = types_of_moved(inputs, *row, catalog_, NodeContext::Sizes::all);
-      carried.shape = {};
+      carried.shape = kept_by_slice(plain, carried);
     }
     // Integers that follow from extents in a way that is not known are no constants, so these shapes are known.
     static const std::set<std::string> to_shapes = {"Expand", "Flatten", "Reshape"};
@@ -742,7 +761,8 @@ class Importer {
       if (input.present && !input.constant && input.value && result_.graph.type(*input.value).known)
         reading.values.push_back(*input.value);
     for (std::size_t port = 0; port < record.outputs.size(); ++port)
-      if (const std::string& name = context.proto().output(static_cast<int>(port)); record.outputs[port] && !name.empty())
+      if (const std::string& name = context.proto().output(static_cast<int>(port));
+          record.outputs[port] && !name.empty())
         reading.makes.emplace(name, *record.outputs[port]);
     result_.decisions.readings.push_back(std::move(reading));
   }
@@ -959,7 +979,7 @@ class Importer {
   std::map<int, TensorType> hints_;
   NodeId first_unowned_ = 0;
   std::map<int, std::vector<TensorType>> computed_types_;  ///< Of nodes with free extents, by document node.
-  std::map<std::string, int> carried_functions_;  ///< What carried nodes compute -> the first one that does.
+  std::map<std::string, int> carried_functions_;           ///< What carried nodes compute -> the first one that does.
 };
 
 }  // namespace

@@ -59,8 +59,8 @@ struct ImportOptions {
   std::map<std::string, std::string> unfolded = {};
   /// Extents that no formula is known of. The nodes that compute such tensors are carried, and to what reads them their
   /// extents are symbols, as if they were of graph inputs: whatever they are, what is done behind them is right. So
-  /// that sizes at which a model is read do not make one equal to what it differs from elsewhere, something may be added
-  /// to it there (at least 1 is left): a model read so does not exist, but what reads the tensor cannot tell.
+  /// that sizes at which a model is read do not make one equal to what it differs from elsewhere, something may be
+  /// added to it there (at least 1 is left): a model read so does not exist, but what reads the tensor cannot tell.
   FreeExtents free_extents = {};
   /// Initializers whose data is not there (the external file is missing, or none is stored) are constants that are only
   /// shapes (ConstantData::shape_only), named as in the file; else they are an error. What needs their elements is

@@ -21,7 +21,7 @@ namespace taso {
 struct CarriedShape {
   enum class Rule : std::uint8_t {
     unknown,     ///< Nothing is known but the numbers at these sizes.
-    same,        ///< Those of input `input`.
+    same,        ///< Those of input `input`, but at the axes `changed`, of which nothing is known.
     broadcast,   ///< Those that the inputs have in common.
     polynomial,  ///< Sums and products of extents of the inputs and of numbers, the same at all sizes.
     listed,      ///< Integers of the model, `extents`: as a list that it reads has them.
@@ -30,6 +30,7 @@ struct CarriedShape {
   };
   Rule rule = Rule::unknown;
   std::size_t input = 0;  ///< Position among the graph node's inputs.
+  std::set<std::size_t> changed;
   std::string op;
   Attributes attributes;
   std::vector<std::pair<std::size_t, ElementType>> operands;  ///< Input, and the element type that stands for its own.
@@ -37,8 +38,8 @@ struct CarriedShape {
 
   /// Whether two samples of one node have the same rule, numbers apart.
   [[nodiscard]] bool alike(const CarriedShape& other) const {
-    return rule == other.rule && input == other.input && op == other.op && operands == other.operands &&
-           extents == other.extents;
+    return rule == other.rule && input == other.input && changed == other.changed && op == other.op &&
+           operands == other.operands && extents == other.extents;
   }
 };
 
@@ -95,7 +96,7 @@ struct SizeDecisions {
   std::shared_ptr<const Graph> imported;
   std::vector<SymbolicInteger> integers;  ///< Operands before what is computed from them.
   std::vector<std::size_t> lengths;       ///< Those of the integers that say how long a list is: not negative.
-  std::vector<ReadNode> readings;      ///< In the order of their graph nodes.
+  std::vector<ReadNode> readings;         ///< In the order of their graph nodes.
   std::vector<FreeExtent> free;
   std::map<NodeId, CarriedShape> carried;
   std::vector<EqualExtents> equal;

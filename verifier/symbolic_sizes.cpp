@@ -237,7 +237,8 @@ std::vector<std::int64_t> SymbolicSizes::unknowns_of(std::int64_t size) const {
   const Polynomial p = state_->facts.reduce(state_->polynomial(size));
   std::vector<std::int64_t> names;
   for (const SymbolId other : state_->others)
-    if (state_->symbols.mentions(p, std::span(&other, 1))) names.push_back(state_->name(Polynomial::symbol(other)).value());
+    if (state_->symbols.mentions(p, std::span(&other, 1)))
+      names.push_back(state_->name(Polynomial::symbol(other)).value());
   return names;
 }
 
