@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "graph/reals.h"
@@ -67,9 +69,9 @@ class IntegerSizes {
 
 /// Makes the graph for all sizes from the graphs at the samples, node by node, with the same numbers.
 ///
-/// An extent of which no formula is known is a symbol of its own. What follows in the file may have been computed from
-/// it, and cannot be told from what it equals at the samples by chance or because of a formula that holds there only:
-/// no attribute of a later node is a polynomial then (nor a number, if the extent is one number at all samples).
+/// An extent of which no formula is known is a symbol of its own. What is computed from it cannot be told from what it
+/// equals at the samples by chance or because of a formula that holds there only: no attribute of what a node of the
+/// file became that reads it is a polynomial (nor a number, if the extent is one number at all samples).
 class Unifier {
  public:
   /// `live`: nodes that outputs of the model need; others need not exist where the model does.
@@ -81,7 +83,15 @@ class Unifier {
         catalog_(catalog),
         constants_(constants),
         first_(*samples[0].graph),
-        integers_(samples[0].decisions == nullptr ? no_integers : samples[0].decisions->integers, sizes) {}
+        decisions_(samples[0].decisions),
+        integers_(decisions_ == nullptr ? no_integers : decisions_->integers, sizes) {
+    if (decisions_ == nullptr) return;
+    const std::size_t first = sizes.symbol_count() - decisions_->free.size();
+    for (std::size_t i = 0; i < decisions_->free.size(); ++i) {
+      const FreeExtent& extent = decisions_->free[i];
+      free_.emplace(std::tuple(extent.value.node, extent.value.port, extent.axis), sizes.symbol(first + i));
+    }
+  }
 
   Expected<Graph> run(std::vector<std::string>& untouched) {
     for (NodeId id = 0; id < first_.id_bound(); ++id) {
@@ -108,7 +118,7 @@ class Unifier {
           for (const SampledGraph& sample : samples_) all.push_back(sample.graph->node(id).constant);
           // Integers are the model's own, which follow from extents that are known (check_decisions); floats may be
           // a handler's.
-          const bool told = !is_real(node.outputs[0].element) || !unknown_ || *unknown_ > id;
+          const bool told = !is_real(node.outputs[0].element) || !doubt_of(id).any;
           node.constant = constants_.unify(all, told);
         }
       }
@@ -118,8 +128,8 @@ class Unifier {
     return std::move(graph_);
   }
 
-  /// The first node that has an extent of which no formula is known.
-  [[nodiscard]] std::optional<NodeId> first_unknown() const { return unknown_; }
+  /// The nodes that have an extent of which no formula is known, by its name.
+  [[nodiscard]] const std::map<std::int64_t, NodeId>& unknowns() const { return unknowns_; }
 
  private:
   inline static const std::vector<SymbolicInteger> no_integers;
@@ -144,17 +154,45 @@ class Unifier {
       const Shape& shape = graph_.type(input).shape;
       result.insert(result.end(), shape.begin(), shape.end());
     }
-    if (samples_[0].decisions == nullptr) return result;
-    const auto read = samples_[0].decisions->read.find(id);
-    if (read == samples_[0].decisions->read.end()) return result;
-    for (const std::size_t integer : read->second)
+    const ReadNode* const reading = decisions_ == nullptr ? nullptr : decisions_->reading_of(id);
+    if (reading == nullptr) return result;
+    for (const std::size_t integer : reading->integers)
       if (const Expected<std::int64_t>& size = integers_.of(integer, graph_)) result.push_back(*size);
     return result;
   }
 
-  /// The size that has these values at the samples, as node `id` may have it; nothing if none is known to be it.
-  [[nodiscard]] std::optional<std::int64_t> fit(NodeId id, const Integers& values, const Integers& close) const {
-    if (unknown_ && *unknown_ < id && (!all_equal(values) || unknown_number_)) return std::nullopt;
+  /// What a node's numbers may have been computed from.
+  struct Doubt {
+    bool any = false;     ///< An extent of which no formula is known,
+    bool number = false;  ///< and which is one number at all samples.
+  };
+  /// That is what the node of the file read that it came of, and what this became before.
+  [[nodiscard]] Doubt doubt_of(NodeId id) const {
+    Doubt doubt;
+    if (!unknown_ || *unknown_ >= id) return doubt;
+    const ReadNode* const reading = decisions_ == nullptr ? nullptr : decisions_->reading_of(id);
+    if (reading == nullptr) return {true, unknown_number_};
+    const auto look_at = [&](const TensorType& type) {
+      if (!type.known) return;
+      for (const std::int64_t extent : type.shape) {
+        if (sizes_.is_known(extent)) continue;
+        doubt.any = true;
+        Integers values;
+        for (std::size_t k = 0; k < samples_.size(); ++k) values.push_back(sizes_.at(extent, k).value_or(0));
+        doubt.number = doubt.number || all_equal(values);
+      }
+    };
+    for (const Value& value : reading->values)
+      if (value.node < id) look_at(graph_.type(value));
+    for (NodeId before = reading->begin; before < id; ++before)
+      if (graph_.contains(before))
+        for (const TensorType& type : graph_.node(before).outputs) look_at(type);
+    return doubt;
+  }
+
+  /// The size that has these values at the samples, as a node may have it; nothing if none is known to be it.
+  [[nodiscard]] std::optional<std::int64_t> fit(Doubt doubt, const Integers& values, const Integers& close) const {
+    if (doubt.any && (!all_equal(values) || doubt.number)) return std::nullopt;
     return sizes_.fit(values, close);
   }
 
@@ -163,6 +201,7 @@ class Unifier {
   Expected<Attributes> unify(NodeId id, const std::vector<const Attributes*>& all, const Integers& close,
                              bool pinned = false) const {
     Attributes attributes;
+    const Doubt doubt = doubt_of(id);
     for (const auto& [name, value] : all[0]->entries()) {
       std::vector<Integers> lists;
       for (const Attributes* there : all) {
@@ -185,11 +224,11 @@ class Unifier {
       for (std::size_t i = 0; i < lists[0].size(); ++i) {
         Integers values;
         for (const Integers& list : lists) values.push_back(list[i]);
-        auto size = fit(id, values, close);
-        if (!size && pinned && !(unknown_ && *unknown_ < id && unknown_number_)) size = sizes_.fit_of(values, close);
+        auto size = fit(doubt, values, close);
+        if (!size && pinned && !doubt.number) size = sizes_.fit_of(values, close);
         if (!size)
-          return bad_input(name + (unknown_ && *unknown_ < id ? " may depend on extents that are not known at all sizes"
-                                                              : " is no polynomial of the symbolic extents"));
+          return bad_input(name + (doubt.any ? " may depend on extents that are not known at all sizes"
+                                             : " is no polynomial of the symbolic extents"));
         unified.push_back(*size);
       }
       if (std::holds_alternative<Integers>(value))
@@ -206,7 +245,8 @@ class Unifier {
       if (const auto image = decided->rounded.find(id); image != decided->rounded.end()) {
         const Shape& shape = graph_.type(image->second).shape;
         for (std::size_t axis = 2; axis < shape.size(); ++axis)
-          if (!sizes_.is_number(shape[axis]) || unknown_) return bad_input("it rounds extents that are not one number");
+          if (!sizes_.is_number(shape[axis]) || doubt_of(id).any)
+            return bad_input("it rounds extents that are not one number");
       }
     std::vector<const Attributes*> all;
     for (const SampledGraph& sample : samples_) all.push_back(&sample.graph->node(id).attributes);
@@ -321,7 +361,11 @@ class Unifier {
         if (one && shape.extents.size() <= known[0].size()) set_listed(node, shape, known[0]);
         break;
       case CarriedShape::Rule::same:
-        if (const TensorType* type = input(node, shape.input); one && type != nullptr) set(0, type->shape);
+        if (const TensorType* type = input(node, shape.input); one && type != nullptr) {
+          set(0, type->shape);
+          for (const std::size_t axis : shape.changed)
+            if (axis < known[0].size()) known[0][axis].reset();
+        }
         break;
       case CarriedShape::Rule::broadcast:
         if (one) known[0] = common_extents(node, known[0].size());
@@ -336,14 +380,17 @@ class Unifier {
         break;
     }
     const Integers close = near(id, node);
+    const Doubt doubt = doubt_of(id);
     for (std::size_t port = 0; port < node.outputs.size(); ++port) {
       if (!node.outputs[port].known) continue;
       for (std::size_t axis = 0; axis < node.outputs[port].shape.size(); ++axis) {
         Integers values = at_samples(id, port, axis);
         std::optional<std::int64_t> size = known[port][axis];
+        if (const auto own = free_.find({id, static_cast<std::uint32_t>(port), axis}); own != free_.end())
+          size = own->second;
         const bool follows = shape.rule == CarriedShape::Rule::polynomial;
-        if (!size && port == 0 && follows && (!unknown_number_ || !all_equal(values)))
-          size = node.kind == NodeKind::op ? fit(id, values, close) : sizes_.fit_of(values, close);
+        if (!size && port == 0 && follows && (!doubt.number || !all_equal(values)))
+          size = node.kind == NodeKind::op ? fit(doubt, values, close) : sizes_.fit_of(values, close);
         for (std::size_t k = 0; size && k < values.size(); ++k)
           if (sizes_.at(*size, k) != values[k]) size.reset();
         node.outputs[port].shape[axis] = size ? *size : unknown(id, axis, std::move(values));
@@ -369,17 +416,20 @@ class Unifier {
       known[axis] = size;
     }
   }
-  /// What two extents become that are broadcast against each other.
+  /// What two extents become that are broadcast against each other: the larger one, as the other is equal or 1.
   [[nodiscard]] std::optional<std::int64_t> common_extent(std::int64_t a, std::int64_t b) const {
     if (a == 1 || a == b) return b;
-    if (b == 1 || sizes_.follows(Condition::Relation::equal, a, b)) return a;
+    if (b == 1 || sizes_.follows(Condition::Relation::less_equal, b, a)) return a;
+    if (sizes_.follows(Condition::Relation::less_equal, a, b)) return b;
     return std::nullopt;
   }
 
   /// A symbol for an extent of which nothing is known.
   std::int64_t unknown(NodeId id, std::size_t axis, Integers values) {
     note_unknown(id, values);
-    return sizes_.unknown(fmt::format("extent {} of node {}", axis, id), std::move(values));
+    const std::int64_t size = sizes_.unknown(fmt::format("extent {} of node {}", axis, id), std::move(values));
+    unknowns_.emplace(size, id);
+    return size;
   }
   void note_unknown(NodeId id, const Integers& values) {
     if (!unknown_) unknown_ = id;
@@ -435,10 +485,11 @@ class Unifier {
     const TensorType* type = shape.operands.size() == 1 ? input(node, shape.operands[0].first) : nullptr;
     if (type == nullptr || type->shape.size() != known.size()) return known;
     const Integers close = near(id, node);
+    const Doubt doubt = doubt_of(id);
     const auto along = [&](const char* name, std::size_t axis) {
       Integers values;
       for (const Attributes* there : attributes) values.push_back(there->integers(name).at(axis));
-      return fit(id, values, close);
+      return fit(doubt, values, close);
     };
     for (std::size_t axis = 0; axis < known.size(); ++axis) {
       const auto start = along("starts", axis), size = along("sizes", axis), step = along("steps", axis);
@@ -455,6 +506,7 @@ class Unifier {
       Integers values = at_samples(id, 0, axis);
       note_unknown(id, values);
       known[axis] = sizes_.minimum(fmt::format("extent {} of node {}", axis, id), *size, *rest, std::move(values));
+      unknowns_.emplace(*known[axis], id);
     }
     return known;
   }
@@ -462,12 +514,13 @@ class Unifier {
   /// Extents of inputs and constants.
   void unify_outputs(NodeId id, Node& node) {
     const Integers close = near(id, node);
+    const Doubt doubt = doubt_of(id);
     for (std::size_t port = 0; port < node.outputs.size(); ++port) {
       if (!node.outputs[port].known) continue;
       for (std::size_t axis = 0; axis < node.outputs[port].shape.size(); ++axis) {
         Integers values = at_samples(id, port, axis);
         const bool given = node.kind == NodeKind::input || (node.kind == NodeKind::constant && !differs(id));
-        const auto size = given ? sizes_.fit(values, close) : fit(id, values, close);
+        const auto size = given ? sizes_.fit(values, close) : fit(doubt, values, close);
         node.outputs[port].shape[axis] = size ? *size : unknown(id, axis, std::move(values));
       }
     }
@@ -479,7 +532,10 @@ class Unifier {
   const SymbolicCatalog& catalog_;
   SymbolicConstants& constants_;
   const Graph& first_;
+  const SizeDecisions* decisions_;
   IntegerSizes integers_;
+  std::map<std::tuple<NodeId, std::uint32_t, std::size_t>, std::int64_t> free_;  ///< Names of free extents.
+  std::map<std::int64_t, NodeId> unknowns_;
   std::optional<NodeId> unknown_;  ///< The first node with an extent of which no formula is known.
   bool unknown_number_ = false;    ///< One of these is one number at all samples.
   Graph graph_;
@@ -531,10 +587,58 @@ Status check_integer(std::span<const SampledGraph> samples, const SymbolicSizes&
   return {};
 }
 
-/// The integers of the model at all sizes: the first error, and in `inexact` the nodes that compute those that have
-/// one.
+/// Collects extents from which integers follow, and that are not known.
+class UnknownExtents {
+ public:
+  /// `unknowns`: the nodes that have such extents, by name.
+  UnknownExtents(const SizeDecisions& decisions, const SymbolicSizes& sizes, const Graph& graph,
+                 const std::map<std::int64_t, NodeId>& unknowns)
+      : decisions_(decisions), sizes_(sizes), graph_(graph), unknowns_(unknowns) {}
+
+  [[nodiscard]] bool any() const { return !unknowns_.empty(); }
+  [[nodiscard]] bool is_known(const TensorType& type) const {
+    return !type.known || std::ranges::all_of(type.shape, [&](std::int64_t extent) { return sizes_.is_known(extent); });
+  }
+
+  /// A size that is not known.
+  void add(std::int64_t size) {
+    for (const std::int64_t name : sizes_.unknowns_of(size))
+      if (const auto place = unknowns_.find(name); place != unknowns_.end())
+        if (const ReadNode* const reading = decisions_.reading_of(place->second))
+          found_.emplace(reading->begin, reading);
+  }
+
+  /// Where they come from: what nodes of the file make of known extents, and of others maybe only because of these. If
+  /// there is none, the first one.
+  [[nodiscard]] FreeExtents sources() const {
+    FreeExtents sources;
+    for (const auto& [begin, reading] : found_)
+      if (std::ranges::all_of(reading->values, [&](const Value& value) { return is_known(graph_.type(value)); }))
+        add_extents(*reading, sources);
+    if (sources.empty() && !found_.empty()) add_extents(*found_.begin()->second, sources);
+    return sources;
+  }
+
+ private:
+  void add_extents(const ReadNode& reading, FreeExtents& extents) const {
+    for (const auto& [tensor, value] : reading.makes) {
+      const TensorType& type = graph_.type(value);
+      for (std::size_t axis = 0; type.known && axis < type.shape.size(); ++axis)
+        if (!sizes_.is_known(type.shape[axis])) extents[tensor].emplace(axis, 0);
+    }
+  }
+
+  const SizeDecisions& decisions_;
+  const SymbolicSizes& sizes_;
+  const Graph& graph_;
+  const std::map<std::int64_t, NodeId>& unknowns_;
+  std::map<NodeId, const ReadNode*> found_;
+};
+
+/// The integers of the model at all sizes: the first error, in `inexact` the nodes that compute those that have one,
+/// and in `unknown` the extents from which these follow.
 Status check_integers(std::span<const SampledGraph> samples, const SymbolicSizes& sizes, const Graph& graph,
-                      std::map<std::string, std::string>& inexact) {
+                      UnknownExtents& unknown, std::map<std::string, std::string>& inexact) {
   const std::vector<SymbolicInteger>& integers = samples[0].decisions->integers;
   IntegerSizes all(integers, sizes);
   for (const SampledGraph& sample : samples)
@@ -548,6 +652,7 @@ Status check_integers(std::span<const SampledGraph> samples, const SymbolicSizes
     Status known = check_integer(samples, sizes, all.of(i, graph), i);
     if (known) continue;
     for (const std::string& maker : integers[i].makers) inexact.emplace(maker, known.error().message);
+    if (const Expected<std::int64_t>& size = all.of(i, graph); size && !sizes.is_known(*size)) unknown.add(*size);
     if (first) first = std::move(known);
   }
   return first;
@@ -556,20 +661,24 @@ Status check_integers(std::span<const SampledGraph> samples, const SymbolicSizes
 /// Whether what the importer decided by extents, and the graph does not show, follows from extents that are known:
 /// integers of the model, and that a node is another name because its extents are those of what it reads.
 Status check_decisions(std::span<const SampledGraph> samples, const SymbolicSizes& sizes, const Graph& graph,
-                       std::optional<NodeId> first_unknown, std::map<std::string, std::string>& inexact) {
-  if (samples[0].decisions == nullptr) return {};
-  if (samples[0].decisions->imported != nullptr) TASO_RETURN_IF_ERROR(check_integers(samples, sizes, graph, inexact));
-  if (!first_unknown) return {};
+                       UnknownExtents& unknown, std::map<std::string, std::string>& inexact) {
+  if (samples[0].decisions->imported != nullptr)
+    TASO_RETURN_IF_ERROR(check_integers(samples, sizes, graph, unknown, inexact));
+  if (!unknown.any()) return {};
+  Status first;
   for (const SampledGraph& sample : samples)
-    for (const NodeId place : sample.decisions->renamed)
-      if (*first_unknown < place) {
-        const Node& node = samples[0].graph->node(*first_unknown);
-        return not_for_all_sizes(
-            fmt::format("what node {} ({}) computes has extents that are not known at all sizes, and a node may be "
-                        "another name of what it reads there",
-                        *first_unknown, node.op.empty() ? node.name : node.op));
+    for (const std::size_t place : sample.decisions->renamed)
+      for (const Value& value : sample.decisions->readings[place].values) {
+        if (unknown.is_known(graph.type(value))) continue;
+        for (const std::int64_t extent : graph.type(value).shape) unknown.add(extent);
+        const Node& node = graph.node(value.node);
+        if (first)
+          first = not_for_all_sizes(
+              fmt::format("what node {} ({}) computes has extents that are not known at all sizes, and a node may be "
+                          "another name of what it reads there",
+                          value.node, node.op.empty() ? node.name : node.op));
       }
-  return {};
+  return first;
 }
 
 }  // namespace
@@ -594,7 +703,7 @@ std::string structural_difference(const Graph& a, const Graph& b) {
 
 Expected<Graph> graph_for_all_sizes(std::span<const SampledGraph> samples, SymbolicSizes& sizes,
                                     const SymbolicCatalog& catalog, std::shared_ptr<SymbolicConstants>& constants,
-                                    std::vector<std::string>& untouched, std::map<std::string, std::string>& inexact) {
+                                    std::vector<std::string>& untouched, NotKnown& not_known) {
   std::vector<SampledGraph> whole(samples.begin(), samples.end());
   for (SampledGraph& sample : whole)
     if (sample.decisions != nullptr && sample.decisions->imported) sample.graph = sample.decisions->imported.get();
@@ -627,7 +736,12 @@ Expected<Graph> graph_for_all_sizes(std::span<const SampledGraph> samples, Symbo
       catalog.forget();
       continue;
     }
-    TASO_RETURN_IF_ERROR(check_decisions(samples, sizes, graph, unifier.first_unknown(), inexact));
+    if (decisions != nullptr) {
+      UnknownExtents unknown(*decisions, sizes, graph, unifier.unknowns());
+      const Status decided = check_decisions(samples, sizes, graph, unknown, not_known.integers);
+      not_known.extents = unknown.sources();
+      TASO_RETURN_IF_ERROR(decided);
+    }
     if (whole[0].decisions != nullptr && whole[0].decisions->imported) graph.remove_dead();
     return graph;
   }

@@ -22,6 +22,15 @@ using Integers = std::vector<std::int64_t>;
 constexpr std::size_t wanted_samples = 14, least_samples = 4;
 /// Attempts to find one sample.
 constexpr std::size_t sample_attempts = 8;
+/// So many more for each free extent.
+constexpr std::size_t samples_of_freedom = 4;
+/// Attempts to find free extents of a sample.
+constexpr std::size_t freedom_attempts = 3;
+/// What is added to a free extent at a sample.
+struct FreedomScale {
+  std::int64_t least, count;
+};
+constexpr FreedomScale freedom_scales[] = {{1, 8}, {9, 90}, {100, 2000}, {-3, 3}};
 /// Times that a model is read again because nodes compute integers that are not known.
 constexpr std::size_t most_readings = 16;
 /// Far sizes, each tried for each symbol, as are the smallest ones.
@@ -37,8 +46,10 @@ struct Scale {
 constexpr std::int64_t narrow_range = 16;
 /// Not every model exists at every size: tables of positions end, networks of several scales need multiples, and those
 /// that read sound some hundreds.
-constexpr Scale symbol_scales[] = {
-    {40, 3, 120, 1}, {40, 40, 400, 1}, {12, 64, 512, 32}, {12, 8, 76, 8}, {6, 900, 9000, 1}};
+constexpr Scale symbol_scales[] = {{40, 3, 120, 1}, {40, 40, 400, 1},  {12, 64, 512, 32},
+                                   {12, 8, 76, 8},  {6, 900, 9000, 1}, {8, 1, 12, 1}};
+/// The last one is for models that exist at none of the others.
+constexpr std::size_t usual_scales = std::size(symbol_scales) - 1;
 
 /// Chooses sizes within the ranges; different symbols have different sizes where there are enough.
 SymbolSizes draw_sizes(const std::vector<Symbol>& symbols, const SymbolRanges& ranges, const Scale& scale,
@@ -91,6 +102,7 @@ bool rounds_extents(const Model& model) {
 
 struct SymbolicModel::State {
   const OperatorRegistry* registry = nullptr;
+  FreeExtents free_extents;  ///< Of the model.
   SymbolRanges ranges;
   std::vector<SymbolSizes> sizes;  ///< Of the samples.
   std::vector<Model> models;       ///< At the samples.
@@ -104,6 +116,10 @@ struct SymbolicModel::State {
   Status choose_ranges(const Model& model, const SymbolRanges& given);
   Status find_samples(const Model& model);
   void find_far_samples(const Model& model, Random& random);
+  Expected<Model> sample(const Model& model, const SymbolSizes& drawn, Random& random) const;
+  [[nodiscard]] std::size_t wanted() const;
+  /// The symbols of free extents, behind the others.
+  Status add_free_extents(std::vector<SampledSymbol>& symbols) const;
   /// Whether the graph for all sizes is, at sample k, the graph `there`.
   [[nodiscard]] Status compare(const Graph& all, const Graph& there, std::size_t k) const;
 };
@@ -153,6 +169,28 @@ Status SymbolicModel::State::choose_ranges(const Model& model, const SymbolRange
   return {};
 }
 
+/// The model at some sizes. Its free extents are others than those that it has there, more often longer: what is cut
+/// from them is there then.
+Expected<Model> SymbolicModel::State::sample(const Model& model, const SymbolSizes& drawn, Random& random) const {
+  if (free_extents.empty()) return model.with_sizes(drawn);
+  for (std::size_t attempt = 1;; ++attempt) {
+    FreeExtents others = free_extents;
+    for (auto& [tensor, axes] : others)
+      for (auto& [axis, more] : axes) {
+        const FreedomScale& scale = freedom_scales[random.below(std::size(freedom_scales))];
+        more = scale.least + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(scale.count)));
+      }
+    Expected<Model> sized = model.with_sizes(drawn, std::move(others));
+    if (sized || attempt == freedom_attempts) return sized;
+  }
+}
+
+std::size_t SymbolicModel::State::wanted() const {
+  std::size_t count = wanted_samples;
+  for (const auto& [tensor, axes] : free_extents) count += samples_of_freedom * axes.size();
+  return count;
+}
+
 Status SymbolicModel::State::find_samples(const Model& model) {
   TASO_ASSIGN(const FileIdentity file, identify_file(model.path()));
   Hasher hasher;
@@ -161,9 +199,10 @@ Status SymbolicModel::State::find_samples(const Model& model) {
   std::string problem;
   // The first sample is one at which most is understood: others must have its form.
   std::size_t scale = 0, most = 0;
-  for (std::size_t tried = 0; tried < 2 * std::size(symbol_scales); ++tried) {
-    SymbolSizes drawn = draw_sizes(model.symbols(), ranges, symbol_scales[tried % std::size(symbol_scales)], random);
-    Expected<Model> sized = model.with_sizes(drawn);
+  for (std::size_t tried = 0; tried < 2 * usual_scales || (models.empty() && tried < 4 * usual_scales); ++tried) {
+    const std::size_t tried_scale = tried < 2 * usual_scales ? tried % usual_scales : usual_scales;
+    SymbolSizes drawn = draw_sizes(model.symbols(), ranges, symbol_scales[tried_scale], random);
+    Expected<Model> sized = sample(model, drawn, random);
     if (!sized) {
       if (problem.empty()) problem = fmt::format("at {}: {}", to_string(drawn), sized.error().message);
       continue;
@@ -171,17 +210,17 @@ Status SymbolicModel::State::find_samples(const Model& model) {
     const std::size_t understood = working_operators(sized->graph());
     if (!models.empty() && understood <= most) continue;
     most = understood;
-    scale = tried % std::size(symbol_scales);
+    scale = tried_scale;
     models.assign(1, std::move(*sized));
     sizes.assign(1, std::move(drawn));
   }
   if (models.empty()) return unproved(problem);
-  for (std::size_t failures = 0; sizes.size() < wanted_samples && failures < sample_attempts * least_samples;) {
+  for (std::size_t failures = 0; sizes.size() < wanted() && failures < sample_attempts * least_samples;) {
     SymbolSizes drawn = draw_sizes(model.symbols(), ranges, symbol_scales[scale], random);
     std::string wrong;
     if (std::find(sizes.begin(), sizes.end(), drawn) != sizes.end()) {
       wrong = "there are few sizes";
-    } else if (Expected<Model> sized = model.with_sizes(drawn); !sized) {
+    } else if (Expected<Model> sized = sample(model, drawn, random); !sized) {
       wrong = sized.error().message;
     } else {
       wrong = structural_difference(models[0].graph(), sized->graph());
@@ -193,7 +232,7 @@ Status SymbolicModel::State::find_samples(const Model& model) {
     }
     if (problem.empty()) problem = fmt::format("at {}: {}", to_string(drawn), wrong);
     ++failures;
-    scale = (scale + 1) % std::size(symbol_scales);
+    if (scale < usual_scales) scale = (scale + 1) % usual_scales;
   }
   // Narrow ranges have few sizes.
   double possible = 1;
@@ -226,12 +265,35 @@ void SymbolicModel::State::find_far_samples(const Model& model, Random& random) 
       SymbolSizes drawn = sizes[random.below(least_samples) % sizes.size()];
       drawn[name] = std::clamp(size, range.least, range.most.value_or(std::max(size, range.least)));
       if (std::find(sizes.begin(), sizes.end(), drawn) != sizes.end()) continue;
-      Expected<Model> sized = model.with_sizes(drawn);
+      Expected<Model> sized = sample(model, drawn, random);
       if (!sized || !structural_difference(models[0].graph(), sized->graph()).empty()) continue;
       models.push_back(std::move(*sized));
       sizes.push_back(std::move(drawn));
     }
   }
+}
+
+Status SymbolicModel::State::add_free_extents(std::vector<SampledSymbol>& symbols) const {
+  const std::vector<FreeExtent>& free = models[0].size_decisions().free;
+  for (std::size_t i = 0; i < free.size(); ++i) {
+    SampledSymbol symbol{free[i].symbol, {}, {}};
+    std::set<std::int64_t> added;
+    for (const Model& model : models) {
+      const SizeDecisions& decisions = model.size_decisions();
+      if (decisions.free.size() != free.size() || decisions.free[i].value != free[i].value ||
+          decisions.free[i].axis != free[i].axis)
+        return unproved(fmt::format("{} is no extent at some sizes", free[i].symbol));
+      symbol.samples.push_back(decisions.imported->type(free[i].value).shape.at(free[i].axis));
+      added.insert(decisions.free[i].more);
+    }
+    // Else it is told from no formula, or not from the one that the node has for it.
+    if (added.size() < least_samples ||
+        std::set<std::int64_t>(symbol.samples.begin(), symbol.samples.end()).size() < least_samples)
+      return unproved(
+          fmt::format("few sizes of {} were found at which the model exists and has one form", symbol.name));
+    symbols.push_back(std::move(symbol));
+  }
+  return {};
 }
 
 Status SymbolicModel::State::compare(const Graph& all, const Graph& there, std::size_t k) const {
@@ -255,34 +317,51 @@ Status SymbolicModel::State::compare(const Graph& all, const Graph& there, std::
   return {};
 }
 
-// Nodes that compute integers of which it is not known what they are at all sizes are carried, and the model is read
-// again. Most quotients of extents are numbers, or have a form in files. Where one has none and that does not help,
-// what divides extents, or asks for those behind windows, is carried.
+// Extents of which nothing is known, and from which integers follow, are symbols of their own; where the model cannot
+// be taken at all sizes so, nodes that compute such integers are carried, and the model is read again.
 Expected<SymbolicModel> SymbolicModel::load(const Model& model, const OperatorRegistry& registry,
                                             const SymbolRanges& ranges) {
-  std::map<std::string, std::string> inexact;
-  Expected<SymbolicModel> first = load_as_it_is(model, registry, ranges, inexact);
+  Expected<SymbolicModel> free = load_in_some_way(model, registry, ranges, true);
+  if (free || free.error().code != ErrorCode::not_proved) return free;
+  return load_in_some_way(model, registry, ranges, false);
+}
+
+// Most quotients of extents are numbers, or have a form in files. Where one has none and it does not help that the
+// nodes that compute it are carried, what divides extents, or asks for those behind windows, is.
+Expected<SymbolicModel> SymbolicModel::load_in_some_way(const Model& model, const OperatorRegistry& registry,
+                                                        const SymbolRanges& ranges, bool free_extents) {
+  NotKnown not_known;
+  Expected<SymbolicModel> first = load_as_it_is(model, registry, ranges, not_known);
   if (first || first.error().code != ErrorCode::not_proved) return first;
   Model read = model;
-  for (std::size_t times = 0; !inexact.empty() && times < most_readings; ++times) {
-    TASO_ASSIGN(read, read.with_unfolded(inexact));
-    inexact.clear();
-    Expected<SymbolicModel> next = load_as_it_is(read, registry, ranges, inexact);
+  FreeExtents extents;
+  for (std::size_t times = 0; times < most_readings; ++times) {
+    const std::size_t before = extents.size();
+    if (free_extents) extents.merge(not_known.extents);
+    if (extents.size() > before) {
+      TASO_ASSIGN(read, read.with_free_extents(extents));
+    } else if (!not_known.integers.empty()) {
+      TASO_ASSIGN(read, read.with_unfolded(not_known.integers));
+    } else {
+      break;
+    }
+    not_known = {};
+    Expected<SymbolicModel> next = load_as_it_is(read, registry, ranges, not_known);
     if (next) return next;
   }
-  if (!rounds_extents(model)) return first;
+  if (!extents.empty() || !rounds_extents(model)) return first;
   TASO_ASSIGN(const Model without, model.with_quotients(false));
-  Expected<SymbolicModel> less = load_as_it_is(without, registry, ranges, inexact);
+  Expected<SymbolicModel> less = load_as_it_is(without, registry, ranges, not_known);
   return less ? std::move(less) : std::move(first);
 }
 
 Expected<SymbolicModel> SymbolicModel::load_as_it_is(const Model& model, const OperatorRegistry& registry,
-                                                     const SymbolRanges& ranges,
-                                                     std::map<std::string, std::string>& inexact) {
+                                                     const SymbolRanges& ranges, NotKnown& not_known) {
   auto state = std::make_shared<State>();
   state->registry = &registry;
   TASO_RETURN_IF_ERROR(state->choose_ranges(model, ranges));
   if (state->ranges.empty()) return unproved("the model's inputs have no symbolic extents");
+  state->free_extents = model.free_extents();
   TASO_RETURN_IF_ERROR(state->find_samples(model));
 
   std::vector<SampledSymbol> symbols;
@@ -290,6 +369,7 @@ Expected<SymbolicModel> SymbolicModel::load_as_it_is(const Model& model, const O
     symbols.push_back({name, range, {}});
     for (const SymbolSizes& sizes : state->sizes) symbols.back().samples.push_back(sizes.at(name));
   }
+  TASO_RETURN_IF_ERROR(state->add_free_extents(symbols));
   state->symbolic = std::make_unique<SymbolicSizes>(symbols);
   state->catalog = std::make_unique<SymbolicCatalog>(registry, *state->symbolic);
   for (const Model& sample : state->models) state->graphs.push_back(sample.graph());
@@ -297,7 +377,7 @@ Expected<SymbolicModel> SymbolicModel::load_as_it_is(const Model& model, const O
   for (const Model& sample : state->models) sampled.push_back({&sample.graph(), &sample.size_decisions()});
   std::shared_ptr<SymbolicConstants> constants;
   TASO_ASSIGN(state->graph,
-              graph_for_all_sizes(sampled, *state->symbolic, *state->catalog, constants, state->untouched, inexact));
+              graph_for_all_sizes(sampled, *state->symbolic, *state->catalog, constants, state->untouched, not_known));
   state->at_all = Model::at_all_sizes(state->models, state->graph, *state->symbolic, std::move(constants));
   normalize(state->graph, *state->catalog);
   for (Graph& graph : state->graphs) normalize(graph, registry);

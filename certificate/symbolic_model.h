@@ -30,6 +30,8 @@
 
 namespace taso {
 
+struct NotKnown;  // certificate/sampled_graphs.h
+
 /// Key of the entry in a model's metadata that says for which sizes it was optimized, if not for all.
 inline constexpr const char* ranges_key = "taso.ranges";
 
@@ -74,8 +76,9 @@ class SymbolicModel {
  private:
   struct State;
   [[nodiscard]] static Expected<SymbolicModel> load_as_it_is(const Model& model, const OperatorRegistry& registry,
-                                                             const SymbolRanges& ranges,
-                                                             std::map<std::string, std::string>& inexact);
+                                                             const SymbolRanges& ranges, NotKnown& not_known);
+  [[nodiscard]] static Expected<SymbolicModel> load_in_some_way(const Model& model, const OperatorRegistry& registry,
+                                                                const SymbolRanges& ranges, bool free_extents);
   [[nodiscard]] std::vector<Model::Sized> sized(const SizedGraph& graph) const;
   std::shared_ptr<const State> state_;
 };

@@ -182,6 +182,7 @@ Expected<Body> read_body(const Document& document, const ImportedModel& imported
   ImportOptions inside = options;
   inside.input_shapes.clear();
   inside.symbol_sizes.clear();
+  inside.free_extents.clear();
   while (true) {
     Body body;
     TASO_ASSIGN(body.document, Document::of_subgraph(document, graph, constants));

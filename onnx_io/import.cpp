@@ -32,6 +32,7 @@ class Importer {
     result_.constants.resize(tensors);
     result_.nodes.resize(static_cast<std::size_t>(document_.graph().node_size()));
     TASO_RETURN_IF_ERROR(add_inputs());
+    first_unowned_ = result_.graph.id_bound();
     flow_.begin(result_.symbols, options_, maps_round_extents(document_, catalog_));
     read_hints();
     for (int node : document_.order()) TASO_RETURN_IF_ERROR(import_node(node));
@@ -116,8 +117,8 @@ class Importer {
   }
 
   /// A name for an extent that has none: one that no extent of an input has.
-  std::string name_of_extent(const std::string& input, std::size_t axis) const {
-    std::string name = input + "[" + std::to_string(axis) + "]";
+  std::string name_of_extent(const std::string& tensor, std::size_t axis) const {
+    std::string name = tensor + "[" + std::to_string(axis) + "]";
     const auto is_taken = [&] {
       for (const onnx::ValueInfoProto& other : document_.graph().input())
         for (const auto& dimension : other.type().tensor_type().shape().dim())
@@ -282,6 +283,9 @@ class Importer {
       }
       return {};
     }
+    if (!free_extents_of(node).empty())
+      return add_opaque(index, {"extents of what it computes are not known at all sizes", Obstacle::symbolic},
+                        types_of_carried(row, index));
     if (const std::optional<std::size_t> input = unchanged_input(context)) {
       NodeContext renamed(document_, index, catalog_, result_.graph, read_inputs(node), options_.pieces);
       renamed.output(0, renamed.value(*input));
@@ -610,6 +614,25 @@ class Importer {
     inferred.reset();
   }
 
+  /// What is known of the extents of a slice whose positions mean something else at other sizes: it keeps those along
+  /// the axes that it does not name.
+  static CarriedShape kept_by_slice(const NodeContext& context, const CarriedTypes& carried) {
+    NodeContext plain = context.with_inputs(context.inputs());
+    if (plain.proto().op_type() != "Slice" || plain.opset() < 10 || carried.types.empty() || !plain.is_constant(1) ||
+        (plain.has_input(3) && (!plain.is_constant(3) || plain.inputs()[3].from_symbols)))
+      return {};
+    CarriedShape shape;
+    shape.rule = CarriedShape::Rule::same;
+    std::vector<std::int64_t> axes;
+    if (plain.has_input(3))
+      axes = plain.integers(3);
+    else
+      for (std::int64_t axis = 0; axis < plain.inputs()[1].constant->type().elements(); ++axis) axes.push_back(axis);
+    for (const std::int64_t axis : axes)
+      shape.changed.insert(static_cast<std::size_t>(plain.axis_from_front(axis, plain.rank(0))));
+    return plain.stopped() ? CarriedShape() : shape;
+  }
+
   CarriedTypes types_by_rules(const ImportRow* row, int index) {
     NodeContext plain(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)), options_.pieces);
     plain.set_sizes(flow_.sizes());
@@ -621,7 +644,7 @@ class Importer {
     carried = types_of_moved(inputs, *row, catalog_, flow_.sizes());
     if (carried.types.empty() && flow_.sizes() != NodeContext::Sizes::all) {
       carried = types_of_moved(inputs, *row, catalog_, NodeContext::Sizes::all);
-      carried.shape = {};
+      carried.shape = kept_by_slice(plain, carried);
     }
     // Integers that follow from extents in a way that is not known are no constants, so these shapes are known.
     static const std::set<std::string> to_shapes = {"Expand", "Flatten", "Reshape"};
@@ -711,7 +734,7 @@ class Importer {
     if (flow_.sizes() != NodeContext::Sizes::all) {
       static const std::set<std::string> windows = {"AveragePool", "Conv", "LpPool", "MaxPool"};
       if (alias && !at_all_sizes && !only_renames(node.op_type()))
-        result_.decisions.renamed.push_back(result_.graph.id_bound());
+        result_.decisions.renamed.push_back(result_.decisions.readings.size());
       const bool rounds =
           node.op_type() == "Resize" || node.op_type() == "Upsample" ||
           std::any_of(node.attribute().begin(), node.attribute().end(), [](const auto& attribute) {
@@ -724,13 +747,50 @@ class Importer {
       if (windows.contains(node.op_type()))
         for (NodeId id = first_unowned_; id < result_.graph.id_bound(); ++id) result_.decisions.windows.insert(id);
       if (!alias && !record.outputs.empty() && record.outputs[0]) record_equal_extents(index, record.outputs[0]->node);
-      const std::vector<std::size_t> read = flow_.read_by(context);
-      for (NodeId id = first_unowned_; !read.empty() && id < result_.graph.id_bound(); ++id)
-        if (result_.graph.node(id).kind == NodeKind::op) result_.decisions.read[id] = read;
+      note_reading(context, record);
     }
     for (NodeId id = first_unowned_; id < result_.graph.id_bound(); ++id)
       if (result_.graph.node(id).kind == NodeKind::op) own(id, index);
     first_unowned_ = result_.graph.id_bound();
+  }
+
+  /// Notes what the graph nodes since the last note may depend on.
+  void note_reading(const NodeContext& context, const NodeImport& record) {
+    ReadNode reading{first_unowned_, result_.graph.id_bound(), {}, flow_.read_by(context), {}};
+    for (const NodeContext::Input& input : context.inputs())
+      if (input.present && !input.constant && input.value && result_.graph.type(*input.value).known)
+        reading.values.push_back(*input.value);
+    for (std::size_t port = 0; port < record.outputs.size(); ++port)
+      if (const std::string& name = context.proto().output(static_cast<int>(port));
+          record.outputs[port] && !name.empty())
+        reading.makes.emplace(name, *record.outputs[port]);
+    result_.decisions.readings.push_back(std::move(reading));
+  }
+
+  /// Those among the outputs of a node, by position.
+  [[nodiscard]] std::map<int, const std::map<std::size_t, std::int64_t>*> free_extents_of(
+      const onnx::NodeProto& node) const {
+    std::map<int, const std::map<std::size_t, std::int64_t>*> result;
+    for (int port = 0; port < node.output_size(); ++port)
+      if (const auto place = options_.free_extents.find(node.output(port)); place != options_.free_extents.end())
+        result.emplace(port, &place->second);
+    return result;
+  }
+
+  /// Makes extents of what a carried node, which is to be `id`, computes symbols of their own.
+  void free_extents(Node& node, NodeId id, const onnx::NodeProto& proto) {
+    for (const auto& [port, axes] : free_extents_of(proto)) {
+      const Value value{id, static_cast<std::uint32_t>(port)};
+      TensorType& type = node.outputs[value.port];
+      for (const auto& [axis, more] : *axes) {
+        if (!type.known || axis >= type.shape.size()) continue;
+        std::int64_t& extent = type.shape[axis];
+        const std::int64_t free = std::max<std::int64_t>(1, extent + more);
+        const std::string& tensor = proto.output(port);
+        result_.decisions.free.push_back({name_of_extent(tensor, axis), tensor, value, axis, free - extent});
+        extent = free;
+      }
+    }
   }
 
   /// Notes what must be equal where the model exists: extents that are broadcast against each other, or concatenated.
@@ -809,18 +869,23 @@ class Importer {
       if (!added && rename_equal(index, place->second, node.outputs)) return {};
     }
     result_.carried[index] = {refusal, estimated_flops(inputs_of(index), catalog_, node.outputs)};
-    const NodeId id = result_.graph.add(std::move(node));
-    if (flow_.sizes() != NodeContext::Sizes::all) {
-      result_.decisions.carried[id] = carried.shape;
-      record_equal_extents(index, id);
+    if (!free_extents_of(proto).empty()) {
+      computed_types_[index] = node.outputs;
+      free_extents(node, result_.graph.id_bound(), proto);
     }
-    first_unowned_ = result_.graph.id_bound();
+    const NodeId id = result_.graph.add(std::move(node));
     for (int port = 0; port < proto.output_size(); ++port) {
       const Value value{id, static_cast<std::uint32_t>(port)};
       const int tensor = document_.find(proto.output(port));
       record.outputs.emplace_back(value);
       if (tensor >= 0) result_.values[static_cast<std::size_t>(tensor)] = value;
     }
+    if (flow_.sizes() != NodeContext::Sizes::all) {
+      result_.decisions.carried[id] = carried.shape;
+      record_equal_extents(index, id);
+      note_reading(NodeContext(document_, index, catalog_, result_.graph, read_inputs(proto)), record);
+    }
+    first_unowned_ = result_.graph.id_bound();
     return {};
   }
 
@@ -862,8 +927,10 @@ class Importer {
     const std::vector<std::optional<Value>>& outputs = result_.nodes[static_cast<std::size_t>(first)].outputs;
     for (int port = 0; port < node.output_size(); ++port) {
       const auto place = static_cast<std::size_t>(port);
-      if (port >= equal.output_size() || (equal.output(port).empty() && !node.output(port).empty()) ||
-          result_.graph.type(*outputs[place]) != types[place])
+      if (port >= equal.output_size() || (equal.output(port).empty() && !node.output(port).empty())) return false;
+      const auto computed = computed_types_.find(first);
+      if ((computed == computed_types_.end() ? result_.graph.type(*outputs[place]) : computed->second[place]) !=
+          types[place])
         return false;
     }
     NodeImport& record = result_.nodes[static_cast<std::size_t>(index)];
@@ -911,7 +978,8 @@ class Importer {
   SymbolFlow flow_;
   std::map<int, TensorType> hints_;
   NodeId first_unowned_ = 0;
-  std::map<std::string, int> carried_functions_;  ///< What carried nodes compute -> the first one that does.
+  std::map<int, std::vector<TensorType>> computed_types_;  ///< Of nodes with free extents, by document node.
+  std::map<std::string, int> carried_functions_;           ///< What carried nodes compute -> the first one that does.
 };
 
 }  // namespace

@@ -177,7 +177,9 @@ void slice(NodeContext& c) {
   if (steps.empty()) steps.assign(starts.size(), 1);
   if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
     return c.fail("starts, ends, axes and steps differ in length");
-  const auto follows = [&](std::size_t input) { return c.has_input(input) && c.inputs()[input].from_symbols; };
+  const auto follows = [&](std::size_t input) {
+    return c.symbolic() && c.has_input(input) && c.inputs()[input].from_symbols;
+  };
   const Shape x = c.shape(0);
   Shape begins(x.size(), 0), sizes = x, strides(x.size(), 1);
   std::vector<bool> seen(x.size(), false);

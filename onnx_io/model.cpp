@@ -89,6 +89,15 @@ Expected<Model> Model::load(const std::string& path, const OperatorRegistry& reg
 Expected<Model> Model::with_sizes(SymbolSizes sizes) const {
   ImportOptions options = document_->options;
   options.symbol_sizes = std::move(sizes);
+  for (auto& [tensor, axes] : options.free_extents)
+    for (auto& [axis, more] : axes) more = 0;
+  return imported_anew(std::move(options));
+}
+
+Expected<Model> Model::with_sizes(SymbolSizes sizes, FreeExtents extents) const {
+  ImportOptions options = document_->options;
+  options.symbol_sizes = std::move(sizes);
+  options.free_extents = std::move(extents);
   return imported_anew(std::move(options));
 }
 
@@ -103,6 +112,12 @@ Expected<Model> Model::with_unfolded(const std::map<std::string, std::string>& n
   options.unfolded.insert(nodes.begin(), nodes.end());
   return imported_anew(std::move(options));
 }
+
+Expected<Model> Model::with_free_extents(FreeExtents extents) const {
+  return with_sizes(document_->options.symbol_sizes, std::move(extents));
+}
+
+const FreeExtents& Model::free_extents() const { return document_->options.free_extents; }
 
 Expected<Model> Model::imported_anew(ImportOptions options) const {
   return imported_anew(document_->document, std::move(options));
@@ -176,6 +191,7 @@ Expected<Model> Model::body(const BodyPlace& place) const {
   inside->options = document_->options;
   inside->options.input_shapes.clear();
   inside->options.symbol_sizes.clear();
+  inside->options.free_extents.clear();
   TASO_ASSIGN(Body body,
               read_body(*document_->document, document_->imported, *inside->registry, inside->options, found));
   inside->document = std::move(body.document);

@@ -33,6 +33,10 @@ using SymbolSizes = std::map<std::string, std::int64_t>;
 /// "batch=2, height=128".
 [[nodiscard]] std::string to_string(const SymbolSizes& sizes);
 
+/// Extents of what nodes compute that are symbols of their own: by tensor, what is added at each axis to the extent
+/// that the operator gives.
+using FreeExtents = std::map<std::string, std::map<std::size_t, std::int64_t>>;
+
 /// A symbolic extent of graph inputs.
 struct Symbol {
   std::string name;      ///< As the file has it; "x[0]" for an extent of input x that has no name.
@@ -53,6 +57,11 @@ struct ImportOptions {
   /// First outputs of nodes that compute with symbolic extents and stay nodes all the same, and why: what they compute
   /// is not known at all sizes.
   std::map<std::string, std::string> unfolded = {};
+  /// Extents that no formula is known of. The nodes that compute such tensors are carried, and to what reads them their
+  /// extents are symbols, as if they were of graph inputs: whatever they are, what is done behind them is right. So
+  /// that sizes at which a model is read do not make one equal to what it differs from elsewhere, something may be
+  /// added to it there (at least 1 is left): a model read so does not exist, but what reads the tensor cannot tell.
+  FreeExtents free_extents = {};
   /// Initializers whose data is not there (the external file is missing, or none is stored) are constants that are only
   /// shapes (ConstantData::shape_only), named as in the file; else they are an error. What needs their elements is
   /// carried. Such a model can be looked at, and planned, but not saved (bad_input).
@@ -163,10 +172,15 @@ class Model {
   [[nodiscard]] static Expected<Model> parse(std::string bytes, const std::string& path,
                                              const OperatorRegistry& registry, const ImportOptions& options = {});
 
-  /// The same file at other sizes of its symbols.
+  /// The same file at other sizes of its symbols; its free extents are those that they have there.
   [[nodiscard]] Expected<Model> with_sizes(SymbolSizes sizes) const;
+  /// The same, with other values of ImportOptions::free_extents.
+  [[nodiscard]] Expected<Model> with_sizes(SymbolSizes sizes, FreeExtents extents) const;
   /// The same file with another value of ImportOptions::quotients.
   [[nodiscard]] Expected<Model> with_quotients(bool quotients) const;
+  /// The same file with other ImportOptions::free_extents.
+  [[nodiscard]] Expected<Model> with_free_extents(FreeExtents extents) const;
+  [[nodiscard]] const FreeExtents& free_extents() const;
   /// The same file with more nodes in ImportOptions::unfolded.
   [[nodiscard]] Expected<Model> with_unfolded(const std::map<std::string, std::string>& nodes) const;
 

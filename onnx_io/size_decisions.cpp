@@ -26,6 +26,11 @@ CarriedShape shape_of_one_operator(const Graph& graph, const std::vector<std::op
   return shape;
 }
 
+const ReadNode* SizeDecisions::reading_of(NodeId id) const {
+  const auto place = std::ranges::upper_bound(readings, id, {}, &ReadNode::end);
+  return place == readings.end() || id < place->begin ? nullptr : &*place;
+}
+
 void note_equal_extents(const Graph& graph, NodeId reader, const std::vector<Value>& values,
                         std::optional<std::int64_t> along, std::vector<EqualExtents>& equal) {
   for (std::size_t i = 0; i < values.size(); ++i)

@@ -21,7 +21,7 @@ namespace taso {
 struct CarriedShape {
   enum class Rule : std::uint8_t {
     unknown,     ///< Nothing is known but the numbers at these sizes.
-    same,        ///< Those of input `input`.
+    same,        ///< Those of input `input`, but at the axes `changed`, of which nothing is known.
     broadcast,   ///< Those that the inputs have in common.
     polynomial,  ///< Sums and products of extents of the inputs and of numbers, the same at all sizes.
     listed,      ///< Integers of the model, `extents`: as a list that it reads has them.
@@ -30,6 +30,7 @@ struct CarriedShape {
   };
   Rule rule = Rule::unknown;
   std::size_t input = 0;  ///< Position among the graph node's inputs.
+  std::set<std::size_t> changed;
   std::string op;
   Attributes attributes;
   std::vector<std::pair<std::size_t, ElementType>> operands;  ///< Input, and the element type that stands for its own.
@@ -37,8 +38,8 @@ struct CarriedShape {
 
   /// Whether two samples of one node have the same rule, numbers apart.
   [[nodiscard]] bool alike(const CarriedShape& other) const {
-    return rule == other.rule && input == other.input && op == other.op && operands == other.operands &&
-           extents == other.extents;
+    return rule == other.rule && input == other.input && changed == other.changed && op == other.op &&
+           operands == other.operands && extents == other.extents;
   }
 };
 
@@ -72,23 +73,42 @@ struct SymbolicInteger {
   }
 };
 
+/// What the importer made of a node of the file, and all that this may depend on.
+struct ReadNode {
+  NodeId begin = 0, end = 0;           ///< Its graph nodes, and constants that it was the first to ask for; maybe none.
+  std::vector<Value> values;           ///< What it reads, where its extents are known, and is no constant.
+  std::vector<std::size_t> integers;   ///< Positions among SizeDecisions::integers, of those in lists that it reads.
+  std::map<std::string, Value> makes;  ///< Its outputs, by name.
+};
+
+/// An extent that is a symbol of its own, as if a graph input had it (ImportOptions::free_extents).
+struct FreeExtent {
+  std::string symbol;  ///< Its name, which no other symbol has.
+  std::string tensor;  ///< The output of a carried node that has it,
+  Value value;         ///< which is this one,
+  std::size_t axis = 0;
+  std::int64_t more = 0;  ///< At these sizes: what was added to what the node gives it.
+};
+
 struct SizeDecisions {
   /// The graph with all that was imported, whether outputs need it or not: extents of integers are of its values. Null:
   /// the model's graph.
   std::shared_ptr<const Graph> imported;
   std::vector<SymbolicInteger> integers;  ///< Operands before what is computed from them.
   std::vector<std::size_t> lengths;       ///< Those of the integers that say how long a list is: not negative.
-  /// Integers, by their positions, in the lists that the file's node of a graph node reads: its numbers are made of
-  /// them.
-  std::map<NodeId, std::vector<std::size_t>> read;
+  std::vector<ReadNode> readings;         ///< In the order of their graph nodes.
+  std::vector<FreeExtent> free;
   std::map<NodeId, CarriedShape> carried;
   std::vector<EqualExtents> equal;
-  /// For each node that became another name of its input, maybe because of extents: how many nodes stood before.
-  std::vector<NodeId> renamed;
+  /// Nodes that became another name of their input, maybe because of extents: positions among the readings.
+  std::vector<std::size_t> renamed;
   /// Nodes that round extents as is right for the image that they read (pads, ceilings), from its third axis on.
   std::map<NodeId, Value> rounded;
   /// Nodes that do not exist where their windows do not fit into what they read.
   std::set<NodeId> windows;
+
+  /// The reading that a graph node came of; null where none is known.
+  [[nodiscard]] const ReadNode* reading_of(NodeId id) const;
 };
 
 /// The rule of a node from what its handler makes of stand-ins (`places`: which input each is): another name for one of

@@ -88,8 +88,8 @@ class SymbolicExporter {
     return {};
   }
 
-  /// Puts the lists into the export.
-  void write_lists() {
+  /// Puts the lists into the export; an error if one is read before it is known.
+  Status write_lists() {
     for (const WrittenConstant& constant : exported_.constants) taken_.insert(constant.name);
     for (const onnx::NodeProto& node : exported_.nodes) {
       taken_.insert(node.name());
@@ -111,6 +111,7 @@ class SymbolicExporter {
     });
     exported_.nodes.insert(exported_.nodes.begin(), new_nodes_.begin(), new_nodes_.end());
     exported_.originals.insert(exported_.originals.begin(), new_nodes_.size(), -1);
+    return put_in_order();
   }
 
  private:
@@ -157,6 +158,53 @@ class SymbolicExporter {
     a.clear_input();
     b.clear_input();
     return a.SerializeAsString() == b.SerializeAsString();
+  }
+
+  /// Moves nodes that compute lists of free extents behind the nodes that have these.
+  Status put_in_order() {
+    const std::vector<FreeExtent>& free = all_.imported->decisions.free;
+    const auto is_read = [&](const FreeExtent& extent) { return shapes_.contains(extent.tensor); };
+    if (std::ranges::none_of(free, is_read)) return {};
+    const std::vector<onnx::NodeProto> nodes = std::move(exported_.nodes);
+    const std::vector<int> originals = std::move(exported_.originals);
+    std::map<std::string, std::size_t> makers;
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+      for (const std::string& name : nodes[i].output()) makers.emplace(name, i);
+    for (const FreeExtent& extent : free)
+      if (is_read(extent) && !makers.contains(extent.tensor))
+        return wrong("extents of " + in_quotes(extent.tensor) + " are read, which is no longer computed");
+    enum class State : std::uint8_t { waiting, begun, done };
+    std::vector<State> states(nodes.size(), State::waiting);
+    const auto awaited = [&](const onnx::NodeProto& node) {
+      std::set<std::string> names = read_in_subgraphs(node);
+      names.insert(node.input().begin(), node.input().end());
+      for (const std::string& name : names)
+        if (const auto maker = makers.find(name); maker != makers.end() && states[maker->second] != State::done)
+          return std::optional(maker->second);
+      return std::optional<std::size_t>();
+    };
+    exported_.nodes.clear();
+    exported_.originals.clear();
+    // Others keep their order; the new ones, which are the first, stand before what reads them.
+    for (std::size_t root = new_nodes_.size(); root < nodes.size(); ++root) {
+      std::vector<std::size_t> stack = {root};
+      while (!stack.empty()) {
+        const std::size_t i = stack.back();
+        if (const auto before = states[i] == State::done ? std::nullopt : awaited(nodes[i])) {
+          if (states[*before] == State::begun || *before == i)
+            return wrong(describe(nodes[*before]) + " would be read before the extents that it is made of are known");
+          states[i] = State::begun;
+          stack.push_back(*before);
+          continue;
+        }
+        stack.pop_back();
+        if (states[i] == State::done) continue;
+        states[i] = State::done;
+        exported_.nodes.push_back(nodes[i]);
+        exported_.originals.push_back(originals[i]);
+      }
+    }
+    return {};
   }
 
   // ---------------------------------------------------------------------------------- lists that are computed
@@ -341,12 +389,12 @@ class SymbolicExporter {
     return longest;
   }
   const std::string& extents_of(const ExtentRun& run) {
-    if (run.count == run.rank) return shape_of_input(run.input);
+    if (run.count == run.rank) return shape_of(run.input);
     std::string& extents = runs_[run];
     Integers axes;
     for (std::size_t i = 0; i < run.count; ++i) axes.push_back(static_cast<std::int64_t>(run.axis + i));
     const Shape shape = {static_cast<std::int64_t>(run.count)};
-    if (extents.empty()) extents = add_node("Gather", {shape_of_input(run.input), add_constant(shape, axes)});
+    if (extents.empty()) extents = add_node("Gather", {shape_of(run.input), add_constant(shape, axes)});
     return extents;
   }
 
@@ -415,17 +463,25 @@ class SymbolicExporter {
     return quotient;
   }
 
-  /// A symbol, read from the graph input that has it, as a list of one or a scalar.
+  /// A symbol, read from the graph input, or the tensor, that has it, as a list of one or a scalar.
   const std::string& extent_of(const std::string& name, bool scalar) {
     std::string& extent = extents_[{name, scalar}];
     if (!extent.empty()) return extent;
-    const std::vector<Symbol>& symbols = all_.imported->symbols;
-    const auto symbol =
-        std::find_if(symbols.begin(), symbols.end(), [&](const Symbol& one) { return one.name == name; });
-    TASO_CHECK(symbol != symbols.end(), "a symbol that no input has");
-    const std::string axis = add_constant(scalar ? Shape{} : Shape{1}, {static_cast<std::int64_t>(symbol->axis)});
-    extent = add_node("Gather", {shape_of_input(symbol->input), axis});
+    const auto [tensor, place] = place_of(name);
+    const std::string axis = add_constant(scalar ? Shape{} : Shape{1}, {static_cast<std::int64_t>(place)});
+    extent = add_node("Gather", {shape_of(tensor), axis});
     return extent;
+  }
+
+  /// The graph input, or the tensor with a free extent, that has a symbol, and the axis.
+  [[nodiscard]] std::pair<std::string, std::size_t> place_of(const std::string& name) const {
+    const std::vector<Symbol>& symbols = all_.imported->symbols;
+    const auto symbol = std::ranges::find(symbols, name, &Symbol::name);
+    if (symbol != symbols.end()) return {symbol->input, symbol->axis};
+    const std::vector<FreeExtent>& free = all_.imported->decisions.free;
+    const auto extent = std::ranges::find(free, name, &FreeExtent::symbol);
+    TASO_CHECK(extent != free.end(), "a symbol that nothing has");
+    return {extent->tensor, extent->axis};
   }
 
   std::string add_constant(const Shape& shape, const Integers& values) {
@@ -434,9 +490,9 @@ class SymbolicExporter {
     return name;
   }
 
-  const std::string& shape_of_input(const std::string& input) {
-    std::string& name = shapes_[input];
-    if (name.empty()) name = add_node("Shape", {input});
+  const std::string& shape_of(const std::string& tensor) {
+    std::string& name = shapes_[tensor];
+    if (name.empty()) name = add_node("Shape", {tensor});
     return name;
   }
 
@@ -572,7 +628,7 @@ class SymbolicExporter {
   Constants constants_;  // New ones, by name.
   std::map<std::string, std::vector<Use>> uses_;
   std::set<std::string> taken_;                                  // Names of constants and of nodes' outputs.
-  std::map<std::string, std::string> shapes_;                    // Of graph inputs.
+  std::map<std::string, std::string> shapes_;                    // Of graph inputs, and of tensors.
   std::map<std::pair<std::string, bool>, std::string> extents_;  // Symbols, by name; as scalars or as lists.
   std::map<std::tuple<std::int64_t, std::int64_t, bool>, std::string> quotients_;  // By dividend and divisor.
   std::map<ExtentRun, std::string> runs_;
@@ -647,7 +703,7 @@ Expected<ExportedGraph> export_at_all_sizes(const Document& document, const Symb
   }
   if (2 * alike < samples.size()) return problem.error();
   if (!fold) {
-    exporter.write_lists();
+    TASO_RETURN_IF_ERROR(exporter.write_lists());
     return written;
   }
   // Names are others where weights are computed.
@@ -655,7 +711,7 @@ Expected<ExportedGraph> export_at_all_sizes(const Document& document, const Symb
   TASO_ASSIGN(ExportedGraph folded, export_graph(document, *all.imported, joined, registry, mode));
   SymbolicExporter of_folded(document, all, folded);
   TASO_RETURN_IF_ERROR(of_folded.find_lists());
-  of_folded.write_lists();
+  TASO_RETURN_IF_ERROR(of_folded.write_lists());
   return folded;
 }
 

@@ -164,6 +164,8 @@ SymbolicSizes::~SymbolicSizes() = default;
 
 std::size_t SymbolicSizes::sample_count() const { return state_->samples.size(); }
 
+std::size_t SymbolicSizes::symbol_count() const { return state_->given.size(); }
+
 std::int64_t SymbolicSizes::symbol(std::size_t i) const {
   return state_->name(Polynomial::symbol(state_->given.at(i))).value();
 }
@@ -175,8 +177,12 @@ std::int64_t SymbolicSizes::unknown(const std::string& name, std::vector<std::in
 
 std::int64_t SymbolicSizes::minimum(const std::string& name, std::int64_t a, std::int64_t b,
                                     std::vector<std::int64_t> samples) {
+  const Polynomial x = state_->polynomial(a), y = state_->polynomial(b);
+  for (const auto& [id, known] : state_->minima)
+    if ((known.first == x && known.second == y) || (known.first == y && known.second == x))
+      return state_->name(Polynomial::symbol(id)).value();
   const SymbolId id = state_->add({name, {}, std::move(samples)});
-  const Polynomial x = state_->polynomial(a), y = state_->polynomial(b), least = Polynomial::symbol(id);
+  const Polynomial least = Polynomial::symbol(id);
   (void)state_->facts.add(at_least(x, least));
   (void)state_->facts.add(at_least(y, least));
   state_->others.push_back(id);
@@ -226,6 +232,15 @@ bool SymbolicSizes::learn_equal(std::int64_t a, std::int64_t b, bool or_one) {
 bool SymbolicSizes::is_number(std::int64_t size) const { return looks_like_a_number(size); }
 
 bool SymbolicSizes::is_known(std::int64_t size) const { return !state_->is_unknown(size); }
+
+std::vector<std::int64_t> SymbolicSizes::unknowns_of(std::int64_t size) const {
+  const Polynomial p = state_->facts.reduce(state_->polynomial(size));
+  std::vector<std::int64_t> names;
+  for (const SymbolId other : state_->others)
+    if (state_->symbols.mentions(p, std::span(&other, 1)))
+      names.push_back(state_->name(Polynomial::symbol(other)).value());
+  return names;
+}
 
 bool SymbolicSizes::is_told_by_samples(std::int64_t size) const {
   if (looks_like_a_number(size)) return true;

@@ -52,11 +52,13 @@ class SymbolicSizes final : public SampledSizes {
   SymbolicSizes& operator=(const SymbolicSizes&) = delete;
 
   [[nodiscard]] std::size_t sample_count() const override;
+  /// How many symbols were given first.
+  [[nodiscard]] std::size_t symbol_count() const;
   /// The name of symbol `i` of those given first.
   [[nodiscard]] std::int64_t symbol(std::size_t i) const;
   /// A new symbol, for a size of which nothing is known but that it is at least 1: its name.
   [[nodiscard]] std::int64_t unknown(const std::string& name, std::vector<std::int64_t> samples);
-  /// The smaller one of two sizes, which is at least 1: its name.
+  /// The smaller one of two sizes, which is at least 1: its name. Of the same two it is the same.
   [[nodiscard]] std::int64_t minimum(const std::string& name, std::int64_t a, std::int64_t b,
                                      std::vector<std::int64_t> samples);
   /// Of two sizes that are equal or, if `or_one`, one of which is 1: that they are equal is known from now on, if it
@@ -76,6 +78,8 @@ class SymbolicSizes final : public SampledSizes {
   [[nodiscard]] bool is_number(std::int64_t size) const override;
   /// Whether a size follows from the symbols that were given first.
   [[nodiscard]] bool is_known(std::int64_t size) const;
+  /// The names of the other symbols from which it follows.
+  [[nodiscard]] std::vector<std::int64_t> unknowns_of(std::int64_t size) const;
   /// Whether no other polynomial over these symbols, which a file could compute, has its values at the samples:
   /// 2 * (height // 2) is the height where all samples are even.
   [[nodiscard]] bool is_told_by_samples(std::int64_t size) const;

@@ -85,7 +85,7 @@ INSTANTIATE_TEST_SUITE_P(
                  },
                  first_of_two,
                  {"5", "301", "450"},
-                 "and integers of the model follow from them"},
+                 "carried: 1 x Slice: extents of what it computes are not known at all sizes"},
         Decision{
             "FromTheEndAtSomeSizes",
             [](ModelBuilder& b) {

@@ -183,8 +183,8 @@ TEST_P(SymbolicCases, AreDecidedForAllSizes) {
   for (const Graph& sampled : graphs) samples.push_back({&sampled, &decisions});
   std::vector<std::string> untouched;
   std::shared_ptr<SymbolicConstants> constants;
-  std::map<std::string, std::string> inexact;
-  Expected<Graph> graph = graph_for_all_sizes(samples, symbolic, catalog, constants, untouched, inexact);
+  NotKnown not_known;
+  Expected<Graph> graph = graph_for_all_sizes(samples, symbolic, catalog, constants, untouched, not_known);
   ASSERT_TRUE(graph) << graph.error().to_string();
   normalize(*graph, catalog);
   EXPECT_EQ(untouched.empty(), !test.has("untouched")) << ::testing::PrintToString(untouched);

@@ -3,6 +3,7 @@
 //   opset N ...             the version of the default operator set; the case holds at each
 //   onnx:                   the model's graph (tests/onnx_io/onnx_text.h); other operator sets have version 1
 //   sizes N=4, M=2          what symbolic extents stand for
+//   free y 0 3              extent 0 of the tensor y is free, and 3 more than it is
 //   graph:                  the graph that is imported (graph/graph_text.h), in normal form; an opaque node has the
 //                           name of its first output, and the operator com.acme::Scale is written com_acme_Scale
 //   carried OP: REASON      nodes of an operator are carried, and why; all that are, and no other
@@ -33,6 +34,7 @@ const std::vector<test::TextCase>& import_cases() {
       test::load_cases("tests/onnx_io/import", {{"opset", CaseValue::words, CaseCount::once},
                                                 {"onnx", CaseValue::section, CaseCount::once},
                                                 {"sizes", CaseValue::words, CaseCount::optional},
+                                                {"free", CaseValue::words, CaseCount::repeated},
                                                 {"pieces", CaseValue::none, CaseCount::optional},
                                                 {"graph", CaseValue::section, CaseCount::optional},
                                                 {"carried", CaseValue::words, CaseCount::repeated},
@@ -99,6 +101,11 @@ TEST_P(ImportCases, BecomeWhatTheySay) {
   ImportOptions options;
   options.symbol_sizes = sizes_of(one.text("sizes"));
   options.pieces = one.has("pieces");
+  for (const std::string& text : one.all("free")) {
+    const std::vector<std::string> words = test::words_of(text);
+    ASSERT_EQ(words.size(), 3U) << one.place() << ": free TENSOR AXIS MORE";
+    options.free_extents[words[0]][std::stoul(words[1])] = std::stoll(words[2]);
+  }
   for (const std::string& opset : test::words_of(one.text("opset"))) {
     SCOPED_TRACE(one.place() + " at opset " + opset);
     const Expected<Model> model =
