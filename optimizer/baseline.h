@@ -25,8 +25,8 @@ struct Baseline {
 /// exporters spell out: operators that work element by element, broadcast, or reduce their only tensor, and together
 /// are a function of one tensor for which there is an operator (x * sigmoid(x), a normalization of rows); or operators
 /// that work element by element and move elements, of any number of tensors, where one operator reads the same ones (a
-/// rotary embedding of halves), and those that move what one operator reads and makes, if it can do so itself. And numbers
-/// that become part of weights: the operators stay, without some that worked element by element. Merging
+/// rotary embedding of halves), and those that move what one operator reads and makes, if it can do so itself. And
+/// numbers that become part of weights: the operators stay, without some that worked element by element. Merging
 /// siblings, enlarging kernels and the like are left to the search. Rules that cancel, as (x + y) - y = x, are left
 /// out: they change what rounding makes of a model.
 /// Rewrites that `writable` refuses, and matches that `applicable` refuses, are left out. Once `stop` is raised:

@@ -373,7 +373,7 @@ void run(const TurnedPairsStep& step, const Buffers& buffers, Runner& runner) {
     const TurnedPairs<float>& shape = step.shape;
     runner.each(TurnedPairs<T>{source<T>(input(0), buffers), source<T>(input(1), buffers), source<T>(input(2), buffers),
                                target<T>(output(0), buffers), shape.walk, shape.pairs, shape.apart, shape.second,
-                               shape.table_step},
+                               shape.step_of_cosines, shape.step_of_sines},
                 shape.walk.elements);
   });
 }

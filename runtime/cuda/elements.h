@@ -507,21 +507,21 @@ struct Lrn {
   }
 };
 
-/// Elements of rows that are turned in pairs by the angles of their position: y, x, a row of the tables, and the place
-/// in the row of y.
+/// Elements of rows that are turned in pairs by the angles of their position: y, x, rows of the tables of cosines and
+/// of sines, and the place in the row of y.
 template <class T>
 struct TurnedPairs {
   const T* x;
   const T* cosines;
   const T* sines;
   T* y;
-  Walk<4> walk;
+  Walk<5> walk;
   /// Of x between a pair's two elements, and where a row of the tables has the angles of the second ones.
-  std::int64_t pairs, apart, second, table_step;
+  std::int64_t pairs, apart, second, step_of_cosines, step_of_sines;
   TASO_BOTH void operator()(std::int64_t i) const {
-    std::int64_t at[4];
+    std::int64_t at[5];
     walk.at(i, at);
-    const std::int64_t place = at[3];
+    const std::int64_t place = at[4];
     const float own = widen(x[at[1]]);
     if (place >= 2 * pairs) {
       y[at[0]] = narrow<T>(own);
@@ -529,9 +529,9 @@ struct TurnedPairs {
     }
     const bool first = place < pairs;
     const float other = widen(x[first ? at[1] + apart : at[1] - apart]);
-    const std::int64_t angle = at[2] + (first ? place : second + place - pairs) * table_step;
-    const float turned = (first ? -other : other) * widen(sines[angle]);
-    y[at[0]] = narrow<T>(own * widen(cosines[angle]) + turned);
+    const std::int64_t angle = first ? place : second + place - pairs;
+    const float turned = (first ? -other : other) * widen(sines[at[3] + angle * step_of_sines]);
+    y[at[0]] = narrow<T>(own * widen(cosines[at[2] + angle * step_of_cosines]) + turned);
   }
 };
 

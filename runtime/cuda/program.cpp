@@ -472,17 +472,20 @@ PlannedProgram turned(const KernelRequest& request) {
   const Operand& x = request.inputs[0];
   const Operand& table = request.inputs[1];
   const Operand& y = request.outputs[0];
-  if (table.layout != request.inputs[2].layout) return no_program("tables in two layouts");
   const std::int64_t axis = request.attributes.integer("axis"), columns = request.attributes.integer("columns");
   const std::size_t rank = x.type.shape.size(), leading = table.type.shape.size() - 2;
   const std::size_t position = position_of(axis, rank);
-  const Strides of_table = strides_of(table), from = strides_of(x);
+  const Strides from = strides_of(x), of_cosines = strides_of(table), of_sines = strides_of(request.inputs[2]);
   // The tables' axes: those before the positions, which x has before the axis of heads, and the positions.
-  Strides rows(rank, 0);
   const std::size_t first = position - leading - (axis == -2 ? 1 : 0);
-  for (std::size_t i = 0; i < leading; ++i) rows[first + i] = of_table[i];
-  rows[position] = of_table[leading];
-  const auto walk = walk_of<4>(y.type.shape, {strides_of(y), from, rows, coordinate(rank, rank - 1)});
+  const auto rows = [&](const Strides& of_table) {
+    Strides result(rank, 0);
+    for (std::size_t i = 0; i < leading; ++i) result[first + i] = of_table[i];
+    result[position] = of_table[leading];
+    return result;
+  };
+  const auto walk =
+      walk_of<5>(y.type.shape, {strides_of(y), from, rows(of_cosines), rows(of_sines), coordinate(rank, rank - 1)});
   if (!walk) return too_many_axes();
   TurnedPairsStep step;
   step.element = y.type.element;
@@ -490,7 +493,8 @@ PlannedProgram turned(const KernelRequest& request) {
   step.shape.pairs = table.type.shape.back() / columns;
   step.shape.apart = step.shape.pairs * from.back();
   step.shape.second = (columns - 1) * step.shape.pairs;
-  step.shape.table_step = of_table.back();
+  step.shape.step_of_cosines = of_cosines.back();
+  step.shape.step_of_sines = of_sines.back();
   return one_step("own rotary_embedding", step);
 }
 
