@@ -334,8 +334,16 @@ class Unifier {
     for (const SampledGraph& sample : samples_) {
       if (sample.decisions == nullptr) break;
       const auto known = sample.decisions->carried.find(id);
-      if (known == sample.decisions->carried.end() || (!attributes.empty() && !known->second.alike(shape))) break;
-      if (attributes.empty()) shape = known->second;
+      if (known == sample.decisions->carried.end()) break;
+      if (attributes.empty()) {
+        shape = known->second;
+      } else if (!known->second.alike(shape)) {
+        // A slice takes what it asks for at some sizes, and at others something else along the same axes.
+        if (shape.changed.empty() || known->second.changed != shape.changed) break;
+        shape = {};
+        shape.rule = CarriedShape::Rule::same;
+        shape.changed = known->second.changed;
+      }
       attributes.push_back(&known->second.attributes);
     }
     if (attributes.size() < samples_.size()) shape = {};

@@ -645,6 +645,8 @@ class Importer {
     if (carried.types.empty() && flow_.sizes() != NodeContext::Sizes::all) {
       carried = types_of_moved(inputs, *row, catalog_, NodeContext::Sizes::all);
       carried.shape = kept_by_slice(plain, carried);
+    } else if (carried.shape.rule == CarriedShape::Rule::op) {
+      carried.shape.changed = kept_by_slice(plain, carried).changed;
     }
     // Integers that follow from extents in a way that is not known are no constants, so these shapes are known.
     static const std::set<std::string> to_shapes = {"Expand", "Flatten", "Reshape"};

@@ -114,7 +114,8 @@ Expected<SizedModel> SizedModel::of(Model read, const OperatorRegistry& registry
   // Not every model exists at the usual sizes.
   std::vector<SymbolSizes> choices = {choose_symbol_sizes(result.model_->symbols(), given, symbolic->ranges())};
   choices.push_back(choose_symbol_sizes(result.model_->symbols(), given, symbolic->ranges(), 8));
-  if (given.empty()) choices.push_back(symbolic->samples()[0]);
+  // Nor at all samples, where these have other extents than it computes.
+  if (given.empty()) choices.insert(choices.end(), symbolic->samples().begin(), symbolic->samples().end());
   for (const SymbolSizes& sizes : choices) {
     Expected<Model> model = symbolic->at(sizes);
     if (!model) {
