@@ -13,6 +13,7 @@
 #include "runtime/device_program.h"
 #include "runtime/fusion.h"
 #include "runtime/measure.h"
+#include "runtime/request_estimate.h"
 #include "runtime/storage.h"
 #include "runtime/streamed_graph.h"
 #include "runtime/strides.h"
@@ -527,8 +528,18 @@ LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library, const
   const auto is_ours = [&](const KernelRequest& one) {
     return more_kernels == nullptr || !more_kernels->knows(one.op);
   };
-  lowered = fuse_steps(std::move(lowered), fuses,
-                       [&](const KernelRequest& part) { return is_ours(part) && library.may_fuse(part); });
+  // Arithmetic that is no more than reading what another kernel has stored.
+  constexpr double few_operations = 4;
+  RequestEstimate estimate(library.registry(), library.backend() ? device_rates : host_rates);
+  FusionRules rules;
+  rules.fuses = fuses;
+  rules.joins = [&](const KernelRequest& part) { return is_ours(part) && library.may_fuse(part); };
+  rules.cost = [&](const KernelRequest& request) { return estimate.cost(request); };
+  rules.repeats = [&](const KernelRequest& part) {
+    const double operations = estimate.operations(part);
+    return operations > 0 && operations <= few_operations;
+  };
+  lowered = fuse_steps(std::move(lowered), rules);
   if (!library.backend()) return lowered;
   const auto writes = [&](const KernelRequest& request) { return library.writes_within(request); };
   return concat_in_place(std::move(lowered), writes, is_ours);

@@ -16,7 +16,7 @@ std::vector<std::string> fused(const std::string& text) {
   };
   const Graph graph = graph_of(text);
   std::vector<std::string> kernels;
-  for (const LoweredStep& step : fuse_steps(value_of(lower(graph, registry())), no_product).steps) {
+  for (const LoweredStep& step : fuse_steps(value_of(lower(graph, registry())), {.fuses = no_product}).steps) {
     const KernelRequest& request = step.kernel->request;
     EXPECT_EQ(request.inputs.size(), step.inputs.size());
     EXPECT_EQ(request.outputs.size(), step.outputs.size());
