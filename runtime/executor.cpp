@@ -528,18 +528,15 @@ LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library, const
   const auto is_ours = [&](const KernelRequest& one) {
     return more_kernels == nullptr || !more_kernels->knows(one.op);
   };
-  // Arithmetic that is no more than reading what another kernel has stored.
-  constexpr double few_operations = 4;
   RequestEstimate estimate(library.registry(), library.backend() ? device_rates : host_rates);
   FusionRules rules;
   rules.fuses = fuses;
   rules.joins = [&](const KernelRequest& part) { return is_ours(part) && library.may_fuse(part); };
   rules.cost = [&](const KernelRequest& request) { return estimate.cost(request); };
-  rules.repeats = [&](const KernelRequest& part) {
-    const double operations = estimate.operations(part);
-    return operations > 0 && operations <= few_operations;
-  };
-  lowered = fuse_steps(std::move(lowered), rules);
+  rules.repeats = [&](const KernelRequest& part) { return estimate.is_cheap(part); };
+  FusionStatistics st; auto t0=std::chrono::steady_clock::now(); const auto before=lowered.steps.size();
+  lowered = fuse_steps(std::move(lowered), rules, &st);
+  if (getenv("DBGF")) fprintf(stderr, "FUSE %zu->%zu steps walked %.0f chosen %.0f bound %.0f exact %d complete %d cand %zu rounds %zu width %zu: %.2f ms\n", before, lowered.steps.size(), st.walked, st.chosen, st.lower_bound, st.exact, st.complete, st.candidates, st.rounds, st.width, 1e3*std::chrono::duration<double>(std::chrono::steady_clock::now()-t0).count());
   if (!library.backend()) return lowered;
   const auto writes = [&](const KernelRequest& request) { return library.writes_within(request); };
   return concat_in_place(std::move(lowered), writes, is_ours);

@@ -343,7 +343,8 @@ class Fusion {
     return read;
   }
 
-  /// Whether two steps may be together: they are a kernel, or in one by the walk.
+  /// Whether two steps may be together: they are a kernel, or in one by the walk. A concatenation is with others only
+  /// where one reads the other: by itself it may become none at all (runtime/concat_in_place.h).
   [[nodiscard]] bool link(std::size_t a, std::size_t b) const {
     if (joins_[a] == 0 || joins_[b] == 0) return false;
     for (const std::size_t one : {group_of_[a], group_of_[b]}) {
@@ -351,6 +352,12 @@ class Fusion {
       const auto in_it = [&](std::size_t step) { return group.members.contains(step) || group.copied.contains(step); };
       if (in_it(a) && in_it(b)) return true;
     }
+    const auto reads = [&](std::size_t reader, std::size_t read) {
+      const std::vector<TensorIndex>& inputs = lowered_.steps[reader].inputs;
+      return std::any_of(inputs.begin(), inputs.end(), [&](TensorIndex input) { return producer(input) == read; });
+    };
+    const auto concatenates = [&](std::size_t step) { return lowered_.steps[step].kernel->request.op == "concat"; };
+    if ((concatenates(a) || concatenates(b)) && !reads(b, a)) return false;
     const Group both{{a, b}, {}}, repeats{{b}, {a}};
     return is_kernel(both) || is_kernel(repeats);
   }

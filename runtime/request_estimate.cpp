@@ -68,6 +68,16 @@ double RequestEstimate::operations(const KernelRequest& request) {
   return place->second;
 }
 
+bool RequestEstimate::is_cheap(const KernelRequest& request) {
+  constexpr double few_operations = 4;
+  const double needed = operations(request);
+  if (needed == 0 || needed > few_operations || !request.outputs[0].type.known) return false;
+  const auto is_large = [&](const Operand& input) {
+    return !input.weight && input.type.known && input.type.elements() == request.outputs[0].type.elements();
+  };
+  return std::count_if(request.inputs.begin(), request.inputs.end(), is_large) <= 1;
+}
+
 double RequestEstimate::cost(const KernelRequest& request) {
   const auto elements = [](const KernelRequest& part) {
     return part.outputs.empty() || !part.outputs[0].type.known ? 0 : static_cast<double>(part.outputs[0].type.elements());

@@ -32,6 +32,9 @@ class RequestEstimate {
   /// Of an element-wise operator: arithmetic for one element of the result, a call of a function as 16 operations; 0 of
   /// others.
   [[nodiscard]] double operations(const KernelRequest& request);
+  /// Whether computing it again may cost less than reading its result: little arithmetic, and one operand at most that
+  /// is as large as the result.
+  [[nodiscard]] bool is_cheap(const KernelRequest& request);
 
  private:
   const OperatorRegistry* registry_;

@@ -48,10 +48,9 @@ TEST(Fusion, WhatOthersReadIsAResult) {
 
 TEST(Fusion, WhatMovesIsLeftOutWhereAllReadersComputeIt) {
   const std::string transposed = std::string(two_matrices) + "t = transpose(x; perm=[1, 0])\n";
-  EXPECT_EQ(fused(transposed + "output tanh(t)\noutput matmul(relu(t), w)\n"),
-            (Names{"transpose+tanh", "transpose+relu", "matmul"}));
-  EXPECT_EQ(fused(transposed + "output tanh(t)\noutput matmul(t, w)\n"),
-            (Names{"transpose", "transpose+tanh", "matmul"}));
+  EXPECT_EQ(fused(transposed + "output relu(add(t, matmul(tanh(t), w)))\n"),
+            (Names{"transpose+tanh", "matmul", "transpose+add+relu"}));
+  EXPECT_EQ(fused(transposed + "output add(t, matmul(t, w))\n"), (Names{"transpose", "matmul", "transpose+add"}));
 }
 
 TEST(Fusion, OfWhatLiesInAnotherShape) {
