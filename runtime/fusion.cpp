@@ -344,7 +344,8 @@ class Fusion {
   }
 
   /// Whether two steps may be together: they are a kernel, or in one by the walk. A concatenation is with others only
-  /// where one reads the other: by itself it may become none at all (runtime/concat_in_place.h).
+  /// where these move elements, or concatenate, and one reads the other: what computes may write its operands in place
+  /// (runtime/concat_in_place.h), and it is no kernel at all.
   [[nodiscard]] bool link(std::size_t a, std::size_t b) const {
     if (joins_[a] == 0 || joins_[b] == 0) return false;
     for (const std::size_t one : {group_of_[a], group_of_[b]}) {
@@ -357,7 +358,9 @@ class Fusion {
       return std::any_of(inputs.begin(), inputs.end(), [&](TensorIndex input) { return producer(input) == read; });
     };
     const auto concatenates = [&](std::size_t step) { return lowered_.steps[step].kernel->request.op == "concat"; };
-    if ((concatenates(a) || concatenates(b)) && !reads(b, a)) return false;
+    if (concatenates(a) || concatenates(b))
+      for (const std::size_t step : {a, b})
+        if (!reads(b, a) || !(moves(step) || concatenates(step))) return false;
     const Group both{{a, b}, {}}, repeats{{b}, {a}};
     return is_kernel(both) || is_kernel(repeats);
   }
