@@ -516,7 +516,8 @@ struct Executor::State {
   }
 };
 
-LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library, const KernelSource* more_kernels) {
+LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library, const KernelSource* more_kernels,
+                       FusionCache* cache) {
   if (library.set() == KernelSet::reference) return lowered;
   const auto fuses = [&](const KernelRequest& request) {
     // What leaves a kernel before its last part would wait for all that the kernel reads: a message for others, for
@@ -534,9 +535,7 @@ LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library, const
   rules.joins = [&](const KernelRequest& part) { return is_ours(part) && library.may_fuse(part); };
   rules.cost = [&](const KernelRequest& request) { return estimate.cost(request); };
   rules.repeats = [&](const KernelRequest& part) { return estimate.is_cheap(part); };
-  FusionStatistics st; auto t0=std::chrono::steady_clock::now(); const auto before=lowered.steps.size();
-  lowered = fuse_steps(std::move(lowered), rules, &st);
-  if (getenv("DBGF")) fprintf(stderr, "FUSE %zu->%zu steps walked %.0f chosen %.0f bound %.0f exact %d complete %d cand %zu rounds %zu width %zu: %.2f ms\n", before, lowered.steps.size(), st.walked, st.chosen, st.lower_bound, st.exact, st.complete, st.candidates, st.rounds, st.width, 1e3*std::chrono::duration<double>(std::chrono::steady_clock::now()-t0).count());
+  lowered = fuse_steps(std::move(lowered), rules, cache);
   if (!library.backend()) return lowered;
   const auto writes = [&](const KernelRequest& request) { return library.writes_within(request); };
   return concat_in_place(std::move(lowered), writes, is_ours);

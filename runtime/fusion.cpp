@@ -27,8 +27,8 @@ struct Planned {
 
 class Fusion {
  public:
-  Fusion(LoweredGraph& lowered, const FusionRules& rules)
-      : lowered_(lowered), rules_(rules), read_by_(lowered.tensors.size()), escapes_(lowered.tensors.size(), 0) {
+  Fusion(LoweredGraph& lowered, const FusionRules& rules, FusionCache& cache)
+      : lowered_(lowered), rules_(rules), cache_(cache), read_by_(lowered.tensors.size()), escapes_(lowered.tensors.size(), 0) {
     note_tensors();
     for (std::size_t step = 0; step < lowered_.steps.size(); ++step) {
       groups_.push_back({{step}, {}});
@@ -61,16 +61,16 @@ class Fusion {
       const bool is_known = (stages.members.size() == 1 && stages.repeats.empty()) ||
                             (found.contains(stages.members) &&
                              std::find(known.begin(), known.end(), stages) != known.end());
-      const Planned planned = plan(group);
-      if (!is_known && (repeats_of_several(group) || !is_kernel(group, planned))) return std::nullopt;
-      return cost_of(planned.request);
+      if (is_known) return cost_of(group);
+      if (repeats_of_several(group)) return std::nullopt;
+      const FusionCache::Verdict verdict = verdict_of(group);
+      return verdict.is_kernel ? std::optional(verdict.cost) : std::nullopt;
     };
     problem.links = [&](std::uint32_t a, std::uint32_t b) { return link(a, b); };
     problem.least = [&](std::span<const std::uint32_t> part) {
-      return cost_of(plan(Group{{part.begin(), part.end()}, {}}).request);
+      return cost_of(Group{{part.begin(), part.end()}, {}});
     };
-    EliminationCache cache;
-    const GroupChoice choice = choose_groups(problem, known, cache, rules_.options);
+    const GroupChoice choice = choose_groups(problem, known, cache_.elimination(), rules_.options);
     if (statistics != nullptr) {
       statistics->walked = 0;
       for (const StageGroup& group : known) statistics->walked += *problem.cost(group);
@@ -266,6 +266,13 @@ class Fusion {
   // ---- Groups of least cost.
 
   [[nodiscard]] double cost_of(const KernelRequest& request) const { return rules_.cost ? rules_.cost(request) : 1; }
+
+  /// Whether it is a kernel or not.
+  [[nodiscard]] double cost_of(const Group& group) const {
+    const Hash128 key = key_of(group, 1);
+    if (const FusionCache::Verdict* const known = cache_.find(key)) return known->cost;
+    return cache_.insert(key, {false, cost_of(plan(group).request)}).cost;
+  }
 
   [[nodiscard]] bool is_kept(std::size_t step) const {
     const auto escapes = [&](TensorIndex output) { return escapes_[output] != 0; };
@@ -478,14 +485,58 @@ class Fusion {
     groups_[second] = std::move(both);
   }
 
-  /// Whether a group is wanted as one kernel, and can be: not if it reads a view of what it makes itself, which is in
-  /// memory only afterwards.
-  [[nodiscard]] bool is_kernel(const Group& group) const { return is_kernel(group, plan(group)); }
-  [[nodiscard]] bool is_kernel(const Group& group, const Planned& planned) const {
-    for (const TensorIndex input : planned.inputs)
-      for (const TensorIndex written : written_for(input))
-        if (group.members.contains(lowered_.tensors[written].step)) return false;
-    return rules_.fuses(planned.request);
+  /// Whether a group is wanted as one kernel, and can be.
+  [[nodiscard]] bool is_kernel(const Group& group) const { return verdict_of(group).is_kernel; }
+
+  [[nodiscard]] FusionCache::Verdict verdict_of(const Group& group) const {
+    if (reads_what_it_stores(group)) return {};
+    const Hash128 key = key_of(group, 0);
+    if (const FusionCache::Verdict* const known = cache_.find(key)) return *known;
+    const Planned planned = plan(group);
+    return cache_.insert(key, {rules_.fuses(planned.request), cost_of(planned.request)});
+  }
+
+  /// Whether it reads a view of what it makes itself, which is in memory only afterwards.
+  [[nodiscard]] bool reads_what_it_stores(const Group& group) const {
+    for (const std::set<std::size_t>* const steps : {&group.members, &group.copied})
+      for (const std::size_t step : *steps)
+        for (const TensorIndex input : lowered_.steps[step].inputs)
+          if (!producer(input))
+            for (const TensorIndex written : written_for(input))
+              if (group.members.contains(lowered_.tensors[written].step)) return true;
+    return false;
+  }
+
+  /// What a group's request is made of: its steps' requests, what they read of each other, and what others read.
+  [[nodiscard]] Hash128 key_of(const Group& group, std::uint64_t purpose) const {
+    std::vector<std::size_t> steps;
+    std::set_union(group.members.begin(), group.members.end(), group.copied.begin(), group.copied.end(),
+                   std::back_inserter(steps));
+    const auto number = [](const auto& of, auto one) {
+      return static_cast<std::uint64_t>(std::find(of.begin(), of.end(), one) - of.begin());
+    };
+    std::vector<TensorIndex> read;
+    Hasher key;
+    for (const std::size_t step : steps) {
+      const LoweredStep& lowered = lowered_.steps[step];
+      key.add(lowered.kernel->key_hash).add(std::uint64_t{group.members.contains(step)});
+      for (TensorIndex input : lowered.inputs) {
+        const auto made = producer(input);
+        if (!made || !std::binary_search(steps.begin(), steps.end(), *made)) {
+          const std::uint64_t place = number(read, input);
+          if (place == read.size()) read.push_back(input);
+          key.add(std::uint64_t{0}).add(place);
+          continue;
+        }
+        key.add(std::uint64_t{1}).add(number(steps, *made));
+        for (; lowered_.tensors[input].source == Source::view; input = lowered_.tensors[input].index)
+          for (const std::int64_t extent : lowered_.tensors[input].type.shape) key.add(extent);
+        key.add(number(lowered_.steps[*made].outputs, input));
+      }
+      if (group.members.contains(step))
+        for (const TensorIndex output : lowered.outputs) key.add(std::uint64_t{is_used_outside(output, group)});
+    }
+    return key.finish(purpose);
   }
 
   /// One group of two, if it may be: the consumer's.
@@ -561,6 +612,7 @@ class Fusion {
 
   LoweredGraph& lowered_;
   const FusionRules& rules_;
+  FusionCache& cache_;
   std::vector<std::vector<std::size_t>> read_by_;           ///< Per tensor that a step writes; ascending.
   std::vector<char> escapes_;                               ///< Such a tensor is an output, or a piece of another.
   std::map<TensorIndex, std::vector<TensorIndex>> pieces_;  ///< Per concatenation made in place.
@@ -573,11 +625,37 @@ class Fusion {
 
 }  // namespace
 
-LoweredGraph fuse_steps(LoweredGraph lowered, const FusionRules& rules, FusionStatistics* statistics) {
-  Fusion fusion(lowered, rules);
-  fusion.walk();
-  fusion.choose(statistics);
-  return fusion.result();
+const FusionCache::Verdict* FusionCache::find(const Hash128& group) const {
+  const auto place = verdicts_.find(group);
+  return place == verdicts_.end() ? nullptr : &place->second;
+}
+
+FusionCache::Verdict FusionCache::insert(const Hash128& group, const Verdict& verdict) {
+  constexpr std::size_t most = 500'000;
+  if (verdicts_.size() >= most) verdicts_.clear();
+  return verdicts_[group] = verdict;
+}
+
+LoweredGraph fuse_steps(LoweredGraph lowered, const FusionRules& rules, FusionCache* cache,
+                        FusionStatistics* statistics) {
+  FusionCache own;
+  for (FusionCache* const used : {cache, &own}) {
+    if (used == nullptr) continue;
+    LoweredGraph fused = lowered;
+    Fusion fusion(fused, rules, *used);
+    fusion.walk();
+    fusion.choose(statistics);
+    if (used == &own) return fusion.result();
+    fused = fusion.result();
+    std::set<Hash128> asked;
+    const auto is_so = [&](const LoweredStep& step) {
+      const PlannedKernel& kernel = *step.kernel;
+      return !kernel.request.fused || !asked.insert(kernel.key_hash).second || rules.fuses(kernel.request);
+    };
+    if (std::all_of(fused.steps.begin(), fused.steps.end(), is_so)) return fused;
+    cache->clear();
+  }
+  return lowered;
 }
 
 }  // namespace taso

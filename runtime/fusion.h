@@ -11,9 +11,11 @@
 #pragma once
 
 #include <functional>
+#include <unordered_map>
 
 #include "runtime/groups.h"
 #include "runtime/lowering.h"
+#include "support/hash.h"
 
 namespace taso {
 
@@ -30,6 +32,25 @@ struct FusionRules {
   GroupOptions options = {};
 };
 
+/// What the rules said of groups, by what these consist of: over many graphs that are alike it is asked once. For one set
+/// of rules. Not thread-safe.
+class FusionCache {
+ public:
+  struct Verdict {
+    bool is_kernel = false;
+    double cost = 0;
+  };
+  /// Null if it is not there.
+  [[nodiscard]] const Verdict* find(const Hash128& group) const;
+  Verdict insert(const Hash128& group, const Verdict& verdict);
+  void clear() { verdicts_.clear(); }
+  [[nodiscard]] EliminationCache& elimination() { return elimination_; }
+
+ private:
+  EliminationCache elimination_;
+  std::unordered_map<Hash128, Verdict> verdicts_;
+};
+
 /// What choosing took.
 struct FusionStatistics {
   double walked = 0, chosen = 0, lower_bound = 0;  ///< Costs: of the walk's kernels, of those chosen, of any.
@@ -38,8 +59,9 @@ struct FusionStatistics {
 };
 
 /// The steps keep an order in which each is run after those whose results it reads; a fused step has the node of the
-/// last of its own.
-[[nodiscard]] LoweredGraph fuse_steps(LoweredGraph lowered, const FusionRules& rules,
+/// last of its own. What `cache` says of a group that is chosen is asked again: if it is not so any more (a kernel failed
+/// when it ran), all is forgotten. The result does not depend on what it holds.
+[[nodiscard]] LoweredGraph fuse_steps(LoweredGraph lowered, const FusionRules& rules, FusionCache* cache = nullptr,
                                       FusionStatistics* statistics = nullptr);
 
 }  // namespace taso

@@ -71,9 +71,9 @@ struct GroupOptions {
   /// Connected stages for which there is no kernel are tried with one more if they are fewer than these.
   std::size_t extended_size = 3;
   std::size_t maximum_repeats = 3;      ///< Most repeats of a group, unless the known cover has more.
-  std::size_t candidates_per_stage = 16;  ///< Most candidates, for each stage of those that links hold together.
-  std::size_t maximum_rounds = 32;        ///< Most choices with circles forbidden.
-  EliminationOptions elimination{.maximum_table = std::size_t{1} << 17};
+  std::size_t candidates_per_stage = 8;   ///< Most candidates, for each stage of those that links hold together.
+  std::size_t maximum_rounds = 8;         ///< Most choices with circles forbidden.
+  EliminationOptions elimination{.maximum_table = std::size_t{1} << 13};
 };
 
 struct GroupChoice {
