@@ -313,7 +313,7 @@ class GroupChooser {
   /// Sets of connected stages, one more at a time.
   void enumerate(std::size_t number) {
     Part& part = parts_[number];
-    const std::size_t before = candidates_.size(), most = options_.candidates_per_stage * part.stages.size() + 64;
+    const std::size_t before = candidates_.size(), most = options_.candidates_per_stage * part.stages.size() + 128;
     std::set<Stages> seen;
     std::vector<Stages> sets;
     for (const Stage stage : part.stages) sets.push_back({stage});
