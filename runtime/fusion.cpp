@@ -28,7 +28,11 @@ struct Planned {
 class Fusion {
  public:
   Fusion(LoweredGraph& lowered, const FusionRules& rules, FusionCache& cache)
-      : lowered_(lowered), rules_(rules), cache_(cache), read_by_(lowered.tensors.size()), escapes_(lowered.tensors.size(), 0) {
+      : lowered_(lowered),
+        rules_(rules),
+        cache_(cache),
+        read_by_(lowered.tensors.size()),
+        escapes_(lowered.tensors.size(), 0) {
     note_tensors();
     for (std::size_t step = 0; step < lowered_.steps.size(); ++step) {
       groups_.push_back({{step}, {}});
@@ -58,18 +62,16 @@ class Fusion {
     problem.stages = stages();
     problem.cost = [&](const StageGroup& stages) -> std::optional<double> {
       const Group group{{stages.members.begin(), stages.members.end()}, {stages.repeats.begin(), stages.repeats.end()}};
-      const bool is_known = (stages.members.size() == 1 && stages.repeats.empty()) ||
-                            (found.contains(stages.members) &&
-                             std::find(known.begin(), known.end(), stages) != known.end());
+      const bool is_known =
+          (stages.members.size() == 1 && stages.repeats.empty()) ||
+          (found.contains(stages.members) && std::find(known.begin(), known.end(), stages) != known.end());
       if (is_known) return cost_of(group);
       if (repeats_of_several(group)) return std::nullopt;
       const FusionCache::Verdict verdict = verdict_of(group);
       return verdict.is_kernel ? std::optional(verdict.cost) : std::nullopt;
     };
     problem.links = [&](std::uint32_t a, std::uint32_t b) { return link(a, b); };
-    problem.least = [&](std::span<const std::uint32_t> part) {
-      return cost_of(Group{{part.begin(), part.end()}, {}});
-    };
+    problem.least = [&](std::span<const std::uint32_t> part) { return cost_of(Group{{part.begin(), part.end()}, {}}); };
     const GroupChoice choice = choose_groups(problem, known, cache_.elimination(), rules_.options);
     if (statistics != nullptr) {
       statistics->walked = 0;

@@ -3,11 +3,11 @@
 ///
 /// Which steps are together is chosen at least cost (runtime/groups.h), beginning with a cover that a walk over the
 /// steps finds: every step begins as a kernel of its own; a step and the producer of one of its operands become one
-/// kernel if the device wants that (FusionRules::fuses), and if no step outside would have to run both after the one and
-/// before the other; where two are no kernel, three may be, of which the first and the last are products (attention).
-/// Steps that only move elements (runtime/access.h) are computed by each of their readers that can; one that all readers
-/// compute is left out. The order of attempts is that of execution, so that equal graphs are fused alike. Where the walk
-/// makes one kernel of all that can be together, nothing costs less; the rest is chosen.
+/// kernel if the device wants that (FusionRules::fuses), and if no step outside would have to run both after the one
+/// and before the other; where two are no kernel, three may be, of which the first and the last are products
+/// (attention). Steps that only move elements (runtime/access.h) are computed by each of their readers that can; one
+/// that all readers compute is left out. The order of attempts is that of execution, so that equal graphs are fused
+/// alike. Where the walk makes one kernel of all that can be together, nothing costs less; the rest is chosen.
 #pragma once
 
 #include <functional>
@@ -32,8 +32,8 @@ struct FusionRules {
   GroupOptions options = {};
 };
 
-/// What the rules said of groups, by what these consist of: over many graphs that are alike it is asked once. For one set
-/// of rules. Not thread-safe.
+/// What the rules said of groups, by what these consist of: over many graphs that are alike it is asked once. For one
+/// set of rules. Not thread-safe.
 class FusionCache {
  public:
   struct Verdict {
@@ -59,8 +59,8 @@ struct FusionStatistics {
 };
 
 /// The steps keep an order in which each is run after those whose results it reads; a fused step has the node of the
-/// last of its own. What `cache` says of a group that is chosen is asked again: if it is not so any more (a kernel failed
-/// when it ran), all is forgotten. The result does not depend on what it holds.
+/// last of its own. What `cache` says of a group that is chosen is asked again: if it is not so any more (a kernel
+/// failed when it ran), all is forgotten. The result does not depend on what it holds.
 [[nodiscard]] LoweredGraph fuse_steps(LoweredGraph lowered, const FusionRules& rules, FusionCache* cache = nullptr,
                                       FusionStatistics* statistics = nullptr);
 

@@ -84,8 +84,8 @@ class GroupChooser {
     Stages stages;
     std::vector<std::uint32_t> known;  ///< Candidates.
     double known_cost = 0, least = 0;
-    bool is_open = false;   ///< It may have another cover that costs less.
-    bool complete = true;   ///< All groups are candidates.
+    bool is_open = false;  ///< It may have another cover that costs less.
+    bool complete = true;  ///< All groups are candidates.
   };
 
   // ---- What may be together.
@@ -161,10 +161,9 @@ class GroupChooser {
   }
 
   [[nodiscard]] bool is_stored(Stage member, const Stages& members) const {
-    return problem_.stages[member].kept || std::any_of(readers_[member].begin(), readers_[member].end(),
-                                                       [&](const Reader& reader) {
-                                                         return reader.in_memory || !contains(members, reader.stage);
-                                                       });
+    return problem_.stages[member].kept ||
+           std::any_of(readers_[member].begin(), readers_[member].end(),
+                       [&](const Reader& reader) { return reader.in_memory || !contains(members, reader.stage); });
   }
 
   /// The known cover's groups are the first candidates.
@@ -463,7 +462,8 @@ class GroupChooser {
     std::vector<Variable> variable_of(count_, ~Variable{0});
     const auto is_variable = [&](Stage stage) { return domains_[stage].size() > 1; };
     for (Stage stage = 0; stage < count_; ++stage)
-      if (is_variable(stage)) variable_of[stage] = problem.add_variable(static_cast<std::uint32_t>(domains_[stage].size()));
+      if (is_variable(stage))
+        variable_of[stage] = problem.add_variable(static_cast<std::uint32_t>(domains_[stage].size()));
     double fixed = 0;
     for (Stage stage = 0; stage < count_; ++stage) {
       // The first member pays.
@@ -624,7 +624,7 @@ class GroupChooser {
   std::vector<Part> parts_;
   std::vector<std::size_t> open_;
   std::vector<Candidate> candidates_;
-  std::size_t known_ = 0;  ///< As many of them.
+  std::size_t known_ = 0;                          ///< As many of them.
   std::map<std::pair<Stages, Stages>, bool> met_;  ///< Groups that were asked for: whether they are candidates.
   std::size_t words_ = 0;
   std::vector<std::uint64_t> after_;

@@ -3,9 +3,9 @@
 /// A stage reads values and makes one. A group computes some stages in one kernel and stores those of their values that
 /// someone else reads. Of its stages it has *members*, whose values it is the one to store, and *repeats*, which are
 /// computed here once more because that is cheaper than reading what another group has stored; a stage that all of its
-/// readers repeat is a member of no group. Wanted is a cover: every stage whose value is kept, or read by a chosen group
-/// from memory, is a member of exactly one chosen group, no group waits for itself, and the sum of the groups' costs is
-/// least.
+/// readers repeat is a member of no group. Wanted is a cover: every stage whose value is kept, or read by a chosen
+/// group from memory, is a member of exactly one chosen group, no group waits for itself, and the sum of the groups'
+/// costs is least.
 ///
 /// This is an elimination problem (elimination/elimination.h). Its variables are the stages, their values the candidate
 /// groups of which the stage is a member ("which group stores it"), or none. Two stages that one group has as members
@@ -16,8 +16,8 @@
 /// circles.
 ///
 /// Bounds. Candidates are all connected groups up to a size, as long as they are not too many (GroupOptions);
-/// otherwise those up to the size where they become too many, the groups of a cover that is known before, and what these
-/// are with one stage more or less. GroupChoice says whether the choice is exact among its candidates, whether
+/// otherwise those up to the size where they become too many, the groups of a cover that is known before, and what
+/// these are with one stage more or less. GroupChoice says whether the choice is exact among its candidates, whether
 /// these were all there are, and below which cost no cover can be.
 ///
 /// Deterministic. Of covers of equal cost the known one stays, else one with larger groups.
@@ -50,7 +50,8 @@ struct GroupStage {
 /// Stages that one kernel computes; their numbers ascend.
 struct StageGroup {
   std::vector<std::uint32_t> members;  ///< At least one. Stored where kept, or read by a stage that is no member.
-  std::vector<std::uint32_t> repeats;  ///< Each of them read by another stage of the group, and by a non-member or kept.
+  std::vector<std::uint32_t>
+      repeats;  ///< Each of them read by another stage of the group, and by a non-member or kept.
   bool operator==(const StageGroup&) const = default;
 };
 
@@ -70,10 +71,10 @@ struct GroupOptions {
   std::size_t maximum_size = 32;  ///< Most stages of a group, unless the known cover has larger ones.
   /// Connected stages for which there is no kernel are tried with one more if they are fewer than these.
   std::size_t extended_size = 3;
-  std::size_t maximum_repeats = 3;      ///< Most repeats of a group, unless the known cover has more.
-  std::size_t candidates_per_stage = 8;   ///< Most candidates, for each stage of those that links hold together.
-  std::size_t maximum_rounds = 8;         ///< Most choices with circles forbidden.
-  EliminationOptions elimination{.maximum_table = std::size_t{1} << 13};
+  std::size_t maximum_repeats = 3;       ///< Most repeats of a group, unless the known cover has more.
+  std::size_t candidates_per_stage = 8;  ///< Most candidates, for each stage of those that links hold together.
+  std::size_t maximum_rounds = 8;        ///< Most choices with circles forbidden.
+  EliminationOptions elimination{.maximum_table = std::size_t{1} << 15};
 };
 
 struct GroupChoice {

@@ -80,7 +80,8 @@ bool RequestEstimate::is_cheap(const KernelRequest& request) {
 
 double RequestEstimate::cost(const KernelRequest& request) {
   const auto elements = [](const KernelRequest& part) {
-    return part.outputs.empty() || !part.outputs[0].type.known ? 0 : static_cast<double>(part.outputs[0].type.elements());
+    return part.outputs.empty() || !part.outputs[0].type.known ? 0
+                                                               : static_cast<double>(part.outputs[0].type.elements());
   };
   double bytes = bytes_of(request.outputs), operations_in_all = 0;
   if (request.fused) {
@@ -88,8 +89,8 @@ double RequestEstimate::cost(const KernelRequest& request) {
     for (const FusedPart& part : request.fused->parts)
       operations_in_all += operations(part.request) * elements(part.request);
   } else {
-    bytes += only_moves(request) ? std::min(bytes_of(request.inputs), bytes_of(request.outputs))
-                                 : bytes_of(request.inputs);
+    bytes +=
+        only_moves(request) ? std::min(bytes_of(request.inputs), bytes_of(request.outputs)) : bytes_of(request.inputs);
     operations_in_all = operations(request) * elements(request);
   }
   return std::round(rates_.launch + bytes * rates_.byte + operations_in_all * rates_.operation);

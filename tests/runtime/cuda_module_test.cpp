@@ -289,8 +289,8 @@ input k f16[1, 2, 16, 64]
 input v f16[1, 2, 16, 64]
 output matmul(softmax(matmul(q, transpose(k; perm=[0, 1, 3, 2])); axis=-1), v)
 )");
-  const LoweredGraph steps =
-      fuse_steps(value_of(lower(graph, registry())), {.fuses = [&](const KernelRequest& one) { return backend.fuses(one); }});
+  const LoweredGraph steps = fuse_steps(value_of(lower(graph, registry())),
+                                        {.fuses = [&](const KernelRequest& one) { return backend.fuses(one); }});
   if (steps.steps.size() != 1) return std::nullopt;
   return steps.steps[0].kernel->request;
 }

@@ -90,7 +90,8 @@ SmallProblem random_problem(Random& random, std::uint32_t count) {
     GroupStage& stage = made.stages.emplace_back();
     std::set<std::uint32_t> read;
     for (std::uint64_t k = random.below(3) + (i < 2 ? 0 : 1); k > 0; --k)
-      read.insert(static_cast<std::uint32_t>(random.below(i + 2) < 2 && i > 0 ? count + random.below(2) : random.below(std::max(i, 1U))));
+      read.insert(static_cast<std::uint32_t>(random.below(i + 2) < 2 && i > 0 ? count + random.below(2)
+                                                                              : random.below(std::max(i, 1U))));
     for (const std::uint32_t value : read)
       if (value < i || value >= count) stage.reads.push_back({value, value < i && random.below(12) == 0});
     stage.kept = random.below(6) == 0;
@@ -194,8 +195,7 @@ TEST(Groups, CostAsLittleAsAnyCover) {
   for (; exact < 500; ++graphs) {
     const SmallProblem problem = random_problem(random, 2 + static_cast<std::uint32_t>(random.below(7)));
     EliminationCache cache;
-    const GroupChoice choice =
-        choose_groups(problem.problem(), single_stages(problem.stages.size()), cache, options);
+    const GroupChoice choice = choose_groups(problem.problem(), single_stages(problem.stages.size()), cache, options);
     ASSERT_TRUE(choice.complete) << "graph " << graphs;
     const double least = AllCovers(problem).least();
     ASSERT_LE(choice.lower_bound, least) << "graph " << graphs;
