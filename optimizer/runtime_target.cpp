@@ -84,6 +84,7 @@ struct RuntimeTarget::State {
     LayoutSpaces spaces;
     /// Descriptions by PlannedKernel::number: of what the lowering plans, and of what is in the spaces.
     std::vector<std::shared_ptr<const KernelInfo>> lowered, of_spaces;
+    FusionCache fusions;
   };
 
   State(const KernelLibrary& kernels, RuntimeTargetOptions target_options)
@@ -131,7 +132,7 @@ struct RuntimeTarget::State {
                                                                         const LayoutAssignment* layouts) {
     const CutGraph cut = cut_at_opaque(graph);
     TASO_ASSIGN(LoweredGraph lowered, locals.local().executed.lower(cut.graph, layouts));
-    lowered = fused_for(std::move(lowered), *library);
+    lowered = fused_for(std::move(lowered), *library, nullptr, &locals.local().fusions);
     MemoryPlan plan = plan_memory(lowered, library->backend() ? MemoryOf::device : MemoryOf::host);
     return std::pair(std::move(lowered), std::move(plan));
   }
@@ -163,7 +164,7 @@ struct RuntimeTarget::State {
   /// The launches of a run, with what is fused as one. `layouts`: null by rule.
   [[nodiscard]] Expected<std::vector<Launch>> fused_launches(const Graph& graph, const LayoutAssignment* layouts) {
     TASO_ASSIGN(LoweredGraph lowered, locals.local().lowering.lower(graph, layouts));
-    lowered = fused_for(std::move(lowered), *library);
+    lowered = fused_for(std::move(lowered), *library, nullptr, &locals.local().fusions);
     std::vector<Launch> launches;
     launches.reserve(lowered.steps.size());
     for (const LoweredStep& step : lowered.steps) {

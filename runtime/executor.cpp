@@ -13,6 +13,7 @@
 #include "runtime/device_program.h"
 #include "runtime/fusion.h"
 #include "runtime/measure.h"
+#include "runtime/request_estimate.h"
 #include "runtime/storage.h"
 #include "runtime/streamed_graph.h"
 #include "runtime/strides.h"
@@ -515,7 +516,8 @@ struct Executor::State {
   }
 };
 
-LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library, const KernelSource* more_kernels) {
+LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library, const KernelSource* more_kernels,
+                       FusionCache* cache) {
   if (library.set() == KernelSet::reference) return lowered;
   const auto fuses = [&](const KernelRequest& request) {
     // What leaves a kernel before its last part would wait for all that the kernel reads: a message for others, for
@@ -527,8 +529,13 @@ LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library, const
   const auto is_ours = [&](const KernelRequest& one) {
     return more_kernels == nullptr || !more_kernels->knows(one.op);
   };
-  lowered = fuse_steps(std::move(lowered), fuses,
-                       [&](const KernelRequest& part) { return is_ours(part) && library.may_fuse(part); });
+  RequestEstimate estimate(library.registry(), library.backend() ? device_rates : host_rates);
+  FusionRules rules;
+  rules.fuses = fuses;
+  rules.joins = [&](const KernelRequest& part) { return is_ours(part) && library.may_fuse(part); };
+  rules.cost = [&](const KernelRequest& request) { return estimate.cost(request); };
+  rules.repeats = [&](const KernelRequest& part) { return estimate.is_cheap(part); };
+  lowered = fuse_steps(std::move(lowered), rules, cache);
   if (!library.backend()) return lowered;
   const auto writes = [&](const KernelRequest& request) { return library.writes_within(request); };
   return concat_in_place(std::move(lowered), writes, is_ours);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "runtime/fusion.h"
 #include "runtime/kernel.h"
 #include "runtime/lifetimes.h"
 #include "runtime/lowering.h"
@@ -47,9 +48,9 @@ struct ExecutorOptions {
 
 /// A lowered graph as executors run it: with its steps fused (runtime/fusion.h) where the library wants that, and on a
 /// device concatenations written in place (runtime/concat_in_place.h), but for steps whose kernels are of
-/// `more_kernels`.
+/// `more_kernels`. `cache`: of this library, and for graphs without others' kernels.
 [[nodiscard]] LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library,
-                                     const KernelSource* more_kernels = nullptr);
+                                     const KernelSource* more_kernels = nullptr, FusionCache* cache = nullptr);
 
 /// How an executor with these options lowers its graph.
 [[nodiscard]] LoweringOptions lowering_options(const KernelLibrary& library, const ExecutorOptions& options);

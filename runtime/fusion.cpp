@@ -27,23 +27,65 @@ struct Planned {
 
 class Fusion {
  public:
-  Fusion(LoweredGraph& lowered, const std::function<bool(const KernelRequest&)>& fuses,
-         const std::function<bool(const KernelRequest&)>& joins)
-      : lowered_(lowered), fuses_(fuses), read_by_(lowered.tensors.size()), escapes_(lowered.tensors.size(), 0) {
+  Fusion(LoweredGraph& lowered, const FusionRules& rules, FusionCache& cache)
+      : lowered_(lowered),
+        rules_(rules),
+        cache_(cache),
+        read_by_(lowered.tensors.size()),
+        escapes_(lowered.tensors.size(), 0) {
     note_tensors();
     for (std::size_t step = 0; step < lowered_.steps.size(); ++step) {
       groups_.push_back({{step}, {}});
       group_of_.push_back(step);
-      joins_.push_back(static_cast<char>(!joins || joins(lowered_.steps[step].kernel->request)));
+      joins_.push_back(static_cast<char>(!rules.joins || rules.joins(lowered_.steps[step].kernel->request)));
     }
   }
 
-  void fuse() {
+  /// Groups by the walk.
+  void walk() {
     for (std::size_t step = 0; step < lowered_.steps.size(); ++step) {
       // A producer may have been joined, and have brought others: until nothing more is.
       while (joins_[step] != 0 && join_a_producer(group_of_[step])) {
       }
     }
+  }
+
+  /// Those of least cost in their place.
+  void choose(FusionStatistics* statistics) {
+    const std::vector<StageGroup> known = cover();
+    const std::set<std::vector<std::uint32_t>> found = [&] {
+      std::set<std::vector<std::uint32_t>> members;
+      for (const StageGroup& group : known) members.insert(group.members);
+      return members;
+    }();
+    GroupProblem problem;
+    problem.stages = stages();
+    problem.cost = [&](const StageGroup& stages) -> std::optional<double> {
+      const Group group{{stages.members.begin(), stages.members.end()}, {stages.repeats.begin(), stages.repeats.end()}};
+      const bool is_known =
+          (stages.members.size() == 1 && stages.repeats.empty()) ||
+          (found.contains(stages.members) && std::find(known.begin(), known.end(), stages) != known.end());
+      if (is_known) return cost_of(group);
+      if (repeats_of_several(group)) return std::nullopt;
+      const FusionCache::Verdict verdict = verdict_of(group);
+      return verdict.is_kernel ? std::optional(verdict.cost) : std::nullopt;
+    };
+    problem.links = [&](std::uint32_t a, std::uint32_t b) { return link(a, b); };
+    problem.least = [&](std::span<const std::uint32_t> part) { return cost_of(Group{{part.begin(), part.end()}, {}}); };
+    const GroupChoice choice = choose_groups(problem, known, cache_.elimination(), rules_.options);
+    if (statistics != nullptr) {
+      statistics->walked = 0;
+      for (const StageGroup& group : known) statistics->walked += *problem.cost(group);
+      statistics->chosen = choice.cost;
+      statistics->lower_bound = choice.lower_bound;
+      statistics->exact = choice.exact;
+      statistics->complete = choice.complete;
+      statistics->candidates = choice.candidates;
+      statistics->rounds = choice.rounds;
+      statistics->width = choice.width;
+    }
+    take(choice.groups);
+    if (!stores_what_it_reads()) take(known);
   }
 
   [[nodiscard]] LoweredGraph result() {
@@ -223,7 +265,158 @@ class Fusion {
     return step;
   }
 
-  // ---- Which groups.
+  // ---- Groups of least cost.
+
+  [[nodiscard]] double cost_of(const KernelRequest& request) const { return rules_.cost ? rules_.cost(request) : 1; }
+
+  /// Whether it is a kernel or not.
+  [[nodiscard]] double cost_of(const Group& group) const {
+    const Hash128 key = key_of(group, 1);
+    if (const FusionCache::Verdict* const known = cache_.find(key)) return known->cost;
+    return cache_.insert(key, {false, cost_of(plan(group).request)}).cost;
+  }
+
+  [[nodiscard]] bool is_kept(std::size_t step) const {
+    const auto escapes = [&](TensorIndex output) { return escapes_[output] != 0; };
+    return std::any_of(lowered_.steps[step].outputs.begin(), lowered_.steps[step].outputs.end(), escapes);
+  }
+
+  [[nodiscard]] std::vector<GroupStage> stages() const {
+    const auto steps = static_cast<std::uint32_t>(lowered_.steps.size());
+    std::vector<GroupStage> stages(steps);
+    for (std::uint32_t step = 0; step < steps; ++step) {
+      std::map<std::uint32_t, bool> reads;  // whether in memory
+      for (const TensorIndex input : lowered_.steps[step].inputs) {
+        if (const auto made = producer(input)) {
+          reads.emplace(static_cast<std::uint32_t>(*made), false);
+          continue;
+        }
+        const std::vector<TensorIndex> written = written_for(input);
+        for (const TensorIndex tensor : written) reads[lowered_.tensors[tensor].step] = true;
+        if (written.empty() && lowered_.tensors[input].source != Source::weight) reads.emplace(steps + input, false);
+      }
+      for (const auto& [value, in_memory] : reads) stages[step].reads.push_back({value, in_memory});
+      const KernelRequest& request = lowered_.steps[step].kernel->request;
+      stages[step].kept = is_kept(step);
+      stages[step].repeatable = joins_[step] != 0 && (moves(step) || (rules_.repeats && rules_.repeats(request)));
+    }
+    return stages;
+  }
+
+  /// The walk's groups without those that nobody needs, because all readers compute what they make.
+  [[nodiscard]] std::vector<StageGroup> cover() const {
+    const auto makes = [&](std::size_t number, const std::vector<char>& needed) {
+      const std::set<std::size_t>& members = groups_[number].members;
+      return std::any_of(members.begin(), members.end(),
+                         [&](std::size_t step) { return needed[step] != 0 || is_kept(step); });
+    };
+    std::vector<char> needed(lowered_.steps.size(), 0), is_read(groups_.size(), 0);
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (std::size_t i = 0; i < groups_.size(); ++i) {
+        if (is_read[i] != 0 || groups_[i].members.empty() || !makes(i, needed)) continue;
+        is_read[i] = 1;
+        changed = true;
+        for (const std::size_t step : read_by(groups_[i])) needed[step] = 1;
+      }
+    }
+    std::vector<StageGroup> cover;
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      if (is_read[i] == 0) continue;
+      Group group = groups_[i];
+      // A step that is computed here only is no repeat.
+      const std::vector<std::size_t> copied(group.copied.rbegin(), group.copied.rend());
+      for (const std::size_t step : copied) {
+        const std::vector<TensorIndex>& outputs = lowered_.steps[step].outputs;
+        if (std::any_of(outputs.begin(), outputs.end(), [&](TensorIndex one) { return is_used_outside(one, group); }))
+          continue;
+        group.copied.erase(step);
+        group.members.insert(step);
+      }
+      cover.push_back({{group.members.begin(), group.members.end()}, {group.copied.begin(), group.copied.end()}});
+    }
+    return cover;
+  }
+
+  /// The steps outside of a group whose results it reads.
+  [[nodiscard]] std::set<std::size_t> read_by(const Group& group) const {
+    std::set<std::size_t> read;
+    std::set<std::size_t> all = group.members;
+    all.insert(group.copied.begin(), group.copied.end());
+    for (const std::size_t step : all)
+      for (const TensorIndex input : lowered_.steps[step].inputs)
+        for (const TensorIndex written : written_for(input)) {
+          const std::size_t made = lowered_.tensors[written].step;
+          if (!all.contains(made)) read.insert(made);
+        }
+    return read;
+  }
+
+  /// Whether two steps may be together: they are a kernel, or in one by the walk. A concatenation is with others only
+  /// where these move elements, or concatenate, and one reads the other: what computes may write its operands in place
+  /// (runtime/concat_in_place.h), and it is no kernel at all.
+  [[nodiscard]] bool link(std::size_t a, std::size_t b) const {
+    if (joins_[a] == 0 || joins_[b] == 0) return false;
+    for (const std::size_t one : {group_of_[a], group_of_[b]}) {
+      const Group& group = groups_[one];
+      const auto in_it = [&](std::size_t step) { return group.members.contains(step) || group.copied.contains(step); };
+      if (in_it(a) && in_it(b)) return true;
+    }
+    const auto reads = [&](std::size_t reader, std::size_t read) {
+      const std::vector<TensorIndex>& inputs = lowered_.steps[reader].inputs;
+      return std::any_of(inputs.begin(), inputs.end(), [&](TensorIndex input) { return producer(input) == read; });
+    };
+    const auto concatenates = [&](std::size_t step) { return lowered_.steps[step].kernel->request.op == "concat"; };
+    if (concatenates(a) || concatenates(b))
+      for (const std::size_t step : {a, b})
+        if (!reads(b, a) || !(moves(step) || concatenates(step))) return false;
+    const Group both{{a, b}, {}}, repeats{{b}, {a}};
+    return is_kernel(both) || is_kernel(repeats);
+  }
+
+  /// Whether a step is computed once more that reads one result of a step with several from memory: which of them are
+  /// stored is more than groups of stages say.
+  [[nodiscard]] bool repeats_of_several(const Group& group) const {
+    for (const std::size_t step : group.copied)
+      for (const TensorIndex input : lowered_.steps[step].inputs)
+        if (const auto made = producer(input); made && joins_[*made] != 0 && lowered_.steps[*made].outputs.size() > 1)
+          if (!group.members.contains(*made) && !group.copied.contains(*made)) return true;
+    return false;
+  }
+
+  [[nodiscard]] bool stores_what_it_reads() const {
+    std::set<TensorIndex> stored;
+    std::vector<TensorIndex> read;
+    for (const Group& group : groups_) {
+      if (group.members.empty()) continue;
+      const Planned planned = plan(group);
+      stored.insert(planned.outputs.begin(), planned.outputs.end());
+      for (const TensorIndex input : planned.inputs)
+        for (const TensorIndex written : written_for(input)) read.push_back(written);
+    }
+    return std::all_of(read.begin(), read.end(), [&](TensorIndex one) { return stored.contains(one); });
+  }
+
+  void take(const std::vector<StageGroup>& chosen) {
+    std::vector<char> is_taken(lowered_.steps.size(), 0);
+    groups_.assign(lowered_.steps.size(), {});
+    for (const StageGroup& group : chosen) {
+      const std::size_t number = group.members[0];
+      groups_[number].members = {group.members.begin(), group.members.end()};
+      groups_[number].copied = {group.repeats.begin(), group.repeats.end()};
+      for (const std::uint32_t member : group.members) {
+        group_of_[member] = number;
+        is_taken[member] = 1;
+      }
+    }
+    for (std::size_t step = 0; step < lowered_.steps.size(); ++step)
+      if (is_taken[step] == 0) {  // computed by its readers
+        groups_[step].members = {step};
+        group_of_[step] = step;
+      }
+  }
+
+  // ---- The walk.
 
   [[nodiscard]] bool moves(std::size_t step) const { return only_moves(lowered_.steps[step].kernel->request); }
 
@@ -294,14 +487,58 @@ class Fusion {
     groups_[second] = std::move(both);
   }
 
-  /// Whether a group is wanted as one kernel, and can be: not if it reads a view of what it makes itself, which is in
-  /// memory only afterwards.
-  [[nodiscard]] bool is_kernel(const Group& group) const {
+  /// Whether a group is wanted as one kernel, and can be.
+  [[nodiscard]] bool is_kernel(const Group& group) const { return verdict_of(group).is_kernel; }
+
+  [[nodiscard]] FusionCache::Verdict verdict_of(const Group& group) const {
+    if (reads_what_it_stores(group)) return {};
+    const Hash128 key = key_of(group, 0);
+    if (const FusionCache::Verdict* const known = cache_.find(key)) return *known;
     const Planned planned = plan(group);
-    for (const TensorIndex input : planned.inputs)
-      for (const TensorIndex written : written_for(input))
-        if (group.members.contains(lowered_.tensors[written].step)) return false;
-    return fuses_(planned.request);
+    return cache_.insert(key, {rules_.fuses(planned.request), cost_of(planned.request)});
+  }
+
+  /// Whether it reads a view of what it makes itself, which is in memory only afterwards.
+  [[nodiscard]] bool reads_what_it_stores(const Group& group) const {
+    for (const std::set<std::size_t>* const steps : {&group.members, &group.copied})
+      for (const std::size_t step : *steps)
+        for (const TensorIndex input : lowered_.steps[step].inputs)
+          if (!producer(input))
+            for (const TensorIndex written : written_for(input))
+              if (group.members.contains(lowered_.tensors[written].step)) return true;
+    return false;
+  }
+
+  /// What a group's request is made of: its steps' requests, what they read of each other, and what others read.
+  [[nodiscard]] Hash128 key_of(const Group& group, std::uint64_t purpose) const {
+    std::vector<std::size_t> steps;
+    std::set_union(group.members.begin(), group.members.end(), group.copied.begin(), group.copied.end(),
+                   std::back_inserter(steps));
+    const auto number = [](const auto& of, auto one) {
+      return static_cast<std::uint64_t>(std::find(of.begin(), of.end(), one) - of.begin());
+    };
+    std::vector<TensorIndex> read;
+    Hasher key;
+    for (const std::size_t step : steps) {
+      const LoweredStep& lowered = lowered_.steps[step];
+      key.add(lowered.kernel->key_hash).add(std::uint64_t{group.members.contains(step)});
+      for (TensorIndex input : lowered.inputs) {
+        const auto made = producer(input);
+        if (!made || !std::binary_search(steps.begin(), steps.end(), *made)) {
+          const std::uint64_t place = number(read, input);
+          if (place == read.size()) read.push_back(input);
+          key.add(std::uint64_t{0}).add(place);
+          continue;
+        }
+        key.add(std::uint64_t{1}).add(number(steps, *made));
+        for (; lowered_.tensors[input].source == Source::view; input = lowered_.tensors[input].index)
+          for (const std::int64_t extent : lowered_.tensors[input].type.shape) key.add(extent);
+        key.add(number(lowered_.steps[*made].outputs, input));
+      }
+      if (group.members.contains(step))
+        for (const TensorIndex output : lowered.outputs) key.add(std::uint64_t{is_used_outside(output, group)});
+    }
+    return key.finish(purpose);
   }
 
   /// One group of two, if it may be: the consumer's.
@@ -376,7 +613,8 @@ class Fusion {
   }
 
   LoweredGraph& lowered_;
-  const std::function<bool(const KernelRequest&)>& fuses_;
+  const FusionRules& rules_;
+  FusionCache& cache_;
   std::vector<std::vector<std::size_t>> read_by_;           ///< Per tensor that a step writes; ascending.
   std::vector<char> escapes_;                               ///< Such a tensor is an output, or a piece of another.
   std::map<TensorIndex, std::vector<TensorIndex>> pieces_;  ///< Per concatenation made in place.
@@ -389,11 +627,37 @@ class Fusion {
 
 }  // namespace
 
-LoweredGraph fuse_steps(LoweredGraph lowered, const std::function<bool(const KernelRequest&)>& fuses,
-                        const std::function<bool(const KernelRequest&)>& joins) {
-  Fusion fusion(lowered, fuses, joins);
-  fusion.fuse();
-  return fusion.result();
+const FusionCache::Verdict* FusionCache::find(const Hash128& group) const {
+  const auto place = verdicts_.find(group);
+  return place == verdicts_.end() ? nullptr : &place->second;
+}
+
+FusionCache::Verdict FusionCache::insert(const Hash128& group, const Verdict& verdict) {
+  constexpr std::size_t most = 500'000;
+  if (verdicts_.size() >= most) verdicts_.clear();
+  return verdicts_[group] = verdict;
+}
+
+LoweredGraph fuse_steps(LoweredGraph lowered, const FusionRules& rules, FusionCache* cache,
+                        FusionStatistics* statistics) {
+  FusionCache own;
+  for (FusionCache* const used : {cache, &own}) {
+    if (used == nullptr) continue;
+    LoweredGraph fused = lowered;
+    Fusion fusion(fused, rules, *used);
+    fusion.walk();
+    fusion.choose(statistics);
+    if (used == &own) return fusion.result();
+    fused = fusion.result();
+    std::set<Hash128> asked;
+    const auto is_so = [&](const LoweredStep& step) {
+      const PlannedKernel& kernel = *step.kernel;
+      return !kernel.request.fused || !asked.insert(kernel.key_hash).second || rules.fuses(kernel.request);
+    };
+    if (std::all_of(fused.steps.begin(), fused.steps.end(), is_so)) return fused;
+    cache->clear();
+  }
+  return lowered;
 }
 
 }  // namespace taso

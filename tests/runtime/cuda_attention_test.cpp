@@ -21,7 +21,7 @@ LoweredGraph steps_on_device(const Graph& graph, ElementType storage) {
     return cuda::product_in(request) != nullptr ? cuda::is_one_product(request)
                                                 : cuda::plan_fused(request).program.has_value();
   };
-  return fuse_steps(value_of(lower(graph, registry(), {.float_storage = storage})), fuses);
+  return fuse_steps(value_of(lower(graph, registry(), {.float_storage = storage})), {.fuses = fuses});
 }
 
 std::vector<std::string> names_of(const std::string& text, ElementType storage) {

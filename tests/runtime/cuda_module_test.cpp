@@ -289,8 +289,8 @@ input k f16[1, 2, 16, 64]
 input v f16[1, 2, 16, 64]
 output matmul(softmax(matmul(q, transpose(k; perm=[0, 1, 3, 2])); axis=-1), v)
 )");
-  const LoweredGraph steps =
-      fuse_steps(value_of(lower(graph, registry())), [&](const KernelRequest& one) { return backend.fuses(one); });
+  const LoweredGraph steps = fuse_steps(value_of(lower(graph, registry())),
+                                        {.fuses = [&](const KernelRequest& one) { return backend.fuses(one); }});
   if (steps.steps.size() != 1) return std::nullopt;
   return steps.steps[0].kernel->request;
 }
@@ -436,7 +436,7 @@ TEST(CudaPlanner, AdditionAndLayerNormAreOneKernel) {
       "output layer_norm(add(x, y), g, h; epsilon=1e-05)\n");
   for (const ElementType storage : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
     const LoweredGraph fused = fuse_steps(value_of(lower(graph, registry(), {.float_storage = storage})),
-                                          [](const KernelRequest& one) { return planner()->fuses(one); });
+                                          {.fuses = [](const KernelRequest& one) { return planner()->fuses(one); }});
     ASSERT_EQ(fused.steps.size(), 1U);
     const KernelOffer offer = planner()->create(fused.steps[0].kernel->request, registry());
     ASSERT_NE(offer.kernel, nullptr) << offer.reason;

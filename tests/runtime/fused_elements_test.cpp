@@ -126,7 +126,7 @@ TEST(FusedElements, ComputeWhatTheirPartsDo) {
 TEST(FusedElements, DeclineWhatIsMore) {
   const auto reason = [](const std::string& graph, const std::function<bool(const KernelRequest&)>& fuses) {
     const LoweredGraph lowered =
-        fuse_steps(value_of(lower(graph_of(graph), registry(), {.channels_last = false})), fuses);
+        fuse_steps(value_of(lower(graph_of(graph), registry(), {.channels_last = false})), {.fuses = fuses});
     return cpu::fused_elements(lowered.steps.back().kernel->request, registry()).reason;
   };
   const auto all = [](const KernelRequest&) { return true; };

@@ -16,7 +16,7 @@ std::vector<std::string> fused(const std::string& text) {
   };
   const Graph graph = graph_of(text);
   std::vector<std::string> kernels;
-  for (const LoweredStep& step : fuse_steps(value_of(lower(graph, registry())), no_product).steps) {
+  for (const LoweredStep& step : fuse_steps(value_of(lower(graph, registry())), {.fuses = no_product}).steps) {
     const KernelRequest& request = step.kernel->request;
     EXPECT_EQ(request.inputs.size(), step.inputs.size());
     EXPECT_EQ(request.outputs.size(), step.outputs.size());
@@ -48,10 +48,9 @@ TEST(Fusion, WhatOthersReadIsAResult) {
 
 TEST(Fusion, WhatMovesIsLeftOutWhereAllReadersComputeIt) {
   const std::string transposed = std::string(two_matrices) + "t = transpose(x; perm=[1, 0])\n";
-  EXPECT_EQ(fused(transposed + "output tanh(t)\noutput matmul(relu(t), w)\n"),
-            (Names{"transpose+tanh", "transpose+relu", "matmul"}));
-  EXPECT_EQ(fused(transposed + "output tanh(t)\noutput matmul(t, w)\n"),
-            (Names{"transpose", "transpose+tanh", "matmul"}));
+  EXPECT_EQ(fused(transposed + "output relu(add(t, matmul(tanh(t), w)))\n"),
+            (Names{"transpose+tanh", "matmul", "transpose+add+relu"}));
+  EXPECT_EQ(fused(transposed + "output add(t, matmul(t, w))\n"), (Names{"transpose", "matmul", "transpose+add"}));
 }
 
 TEST(Fusion, OfWhatLiesInAnotherShape) {
