@@ -72,7 +72,8 @@ class Fusion {
     };
     problem.links = [&](std::uint32_t a, std::uint32_t b) { return link(a, b); };
     problem.least = [&](std::span<const std::uint32_t> part) { return cost_of(Group{{part.begin(), part.end()}, {}}); };
-    const GroupChoice choice = choose_groups(problem, known, cache_.elimination(), rules_.options);
+    problem.identity = [&](std::span<const std::uint32_t> part) { return identity_of(part); };
+    const GroupChoice choice = choose_groups(problem, known, cache_.groups(), rules_.options);
     if (statistics != nullptr) {
       statistics->walked = 0;
       for (const StageGroup& group : known) statistics->walked += *problem.cost(group);
@@ -539,6 +540,18 @@ class Fusion {
         for (const TensorIndex output : lowered.outputs) key.add(std::uint64_t{is_used_outside(output, group)});
     }
     return key.finish(purpose);
+  }
+
+  /// The same of steps of which groups may be made, and of whose results they read one (repeats_of_several).
+  [[nodiscard]] Hash128 identity_of(std::span<const std::uint32_t> part) const {
+    Hasher identity;
+    identity.add(key_of(Group{{part.begin(), part.end()}, {}}, 2));
+    for (const std::uint32_t step : part)
+      for (const TensorIndex input : lowered_.steps[step].inputs) {
+        const auto made = producer(input);
+        identity.add(std::uint64_t{made && joins_[*made] != 0 && lowered_.steps[*made].outputs.size() > 1});
+      }
+    return identity.finish();
   }
 
   /// One group of two, if it may be: the consumer's.

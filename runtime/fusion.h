@@ -43,11 +43,14 @@ class FusionCache {
   /// Null if it is not there.
   [[nodiscard]] const Verdict* find(const Hash128& group) const;
   Verdict insert(const Hash128& group, const Verdict& verdict);
-  void clear() { verdicts_.clear(); }
-  [[nodiscard]] EliminationCache& elimination() { return elimination_; }
+  void clear() {
+    verdicts_.clear();
+    groups_.parts.clear();
+  }
+  [[nodiscard]] GroupCache& groups() { return groups_; }
 
  private:
-  EliminationCache elimination_;
+  GroupCache groups_;
   std::unordered_map<Hash128, Verdict> verdicts_;
 };
 

@@ -35,6 +35,8 @@ Stages stages_of(const StageGroup& group) {
 }
 
 using Pair = std::pair<Stage, Stage>;
+using GroupOfPart = GroupCache::Group;
+using SolvedPart = GroupCache::Part;
 
 struct Candidate {
   StageGroup group;
@@ -45,7 +47,7 @@ struct Candidate {
 
 class GroupChooser {
  public:
-  GroupChooser(const GroupProblem& problem, const GroupOptions& options, EliminationCache& cache)
+  GroupChooser(const GroupProblem& problem, const GroupOptions& options, GroupCache& cache)
       : problem_(problem),
         options_(options),
         cache_(cache),
@@ -60,14 +62,46 @@ class GroupChooser {
         }
   }
 
-  GroupChoice choose(const std::vector<StageGroup>& known) {
-    find_links();
-    find_parts(known);
-    note_known(known);
-    GroupChoice choice = known_choice();
-    open_parts();
+  /// Parts by themselves; nothing where groups of several wait for each other in a circle then.
+  std::optional<GroupChoice> choose_apart(const std::vector<StageGroup>& known) {
+    GroupChoice choice = begin(known);
     if (open_.empty()) return choice;
-    find_paths();
+    std::vector<std::uint32_t> of(count_, no_group);
+    for (std::uint32_t i = 0; i < known_; ++i) assign(of, i);
+    bool changed = false;
+    for (const std::size_t number : open_) {
+      const Part& part = parts_[number];
+      const SolvedPart solved = solve_part(number);
+      choice.exact = choice.exact && solved.exact;
+      choice.complete = choice.complete && solved.complete;
+      choice.lower_bound += solved.lower_bound - std::min(part.least, part.known_cost);
+      choice.width = std::max(choice.width, solved.width);
+      choice.candidates += solved.candidates;
+      if (solved.groups.empty()) continue;
+      changed = true;
+      for (const Stage stage : part.stages) of[stage] = no_group;
+      choice.cost -= part.known_cost;
+      for (const GroupOfPart& group : solved.groups) {
+        const StageGroup stages = of_part(group, part.stages);
+        const std::optional<double> cost = problem_.cost(stages);
+        TASO_CHECK(cost.has_value(), "a chosen group has no kernel");
+        choice.cost += *cost;
+        candidates_.push_back(candidate_of(stages, *cost));
+        assign(of, static_cast<std::uint32_t>(candidates_.size() - 1));
+      }
+    }
+    choice.rounds = 1;
+    if (!changed) return choice;
+    domains_.assign(count_, {});
+    if (!circle_of(of).empty()) return std::nullopt;
+    take(choice, of, choice.cost);
+    return choice;
+  }
+
+  /// All parts at once.
+  GroupChoice choose_together(const std::vector<StageGroup>& known) {
+    GroupChoice choice = begin(known);
+    if (open_.empty()) return choice;
     for (const std::size_t part : open_) enumerate(part);
     solve(choice);
     return choice;
@@ -87,6 +121,21 @@ class GroupChooser {
     bool is_open = false;  ///< It may have another cover that costs less.
     bool complete = true;  ///< All groups are candidates.
   };
+
+  /// A choice of the known cover; finds the parts that may have a better one.
+  GroupChoice begin(const std::vector<StageGroup>& known) {
+    find_links();
+    find_parts(known);
+    note_known(known);
+    GroupChoice choice = known_choice();
+    open_parts();
+    if (!open_.empty()) find_paths();
+    return choice;
+  }
+
+  void assign(std::vector<std::uint32_t>& of, std::uint32_t candidate) const {
+    for (const Stage member : candidates_[candidate].group.members) of[member] = candidate;
+  }
 
   // ---- What may be together.
 
@@ -355,11 +404,17 @@ class GroupChooser {
 
   // ---- The problem.
 
+  /// A known group, or one of an open part.
+  [[nodiscard]] bool is_in_question(std::uint32_t candidate) const {
+    return candidate < known_ || parts_[part_of_[candidates_[candidate].group.members[0]]].is_open;
+  }
+
   /// Candidates of which a stage is a member, in order of preference; no_group where it may be left out.
   void make_domains() {
     domains_.assign(count_, {});
-    std::vector<std::uint32_t> order(candidates_.size());
-    std::iota(order.begin(), order.end(), 0U);
+    std::vector<std::uint32_t> order;
+    for (std::uint32_t i = 0; i < candidates_.size(); ++i)
+      if (is_in_question(i)) order.push_back(i);
     const auto size = [&](std::uint32_t i) {
       return candidates_[i].group.members.size() + candidates_[i].group.repeats.size();
     };
@@ -393,7 +448,9 @@ class GroupChooser {
     const auto add_pair = [&](Stage a, Stage b) {
       if (a != b && (domains_[a].size() > 1 || domains_[b].size() > 1)) pairs.emplace(std::min(a, b), std::max(a, b));
     };
-    for (const Candidate& candidate : candidates_) {
+    for (std::uint32_t number = 0; number < candidates_.size(); ++number) {
+      if (!is_in_question(number)) continue;
+      const Candidate& candidate = candidates_[number];
       // Members are together: asked of neighbours, and of what only repeats hold together.
       Stages reached{candidate.group.members[0]};
       for (std::size_t i = 0; reached.size() < candidate.group.members.size() || i < reached.size(); ++i) {
@@ -452,44 +509,169 @@ class GroupChooser {
   /// Members whose groups must not be those that wait for each other in a circle: each reads what the next one stores.
   using Circle = Stages;
 
-  void solve(GroupChoice& choice) {
+  /// The elimination problem of what is open.
+  struct Table {
+    EliminationProblem problem;
+    std::vector<Variable> variable_of;  ///< Per stage, where it is one.
+    double fixed = 0;                   ///< Cost of the groups of other stages.
+  };
+  [[nodiscard]] bool is_variable(Stage stage) const { return domains_[stage].size() > 1; }
+  [[nodiscard]] Table table() {
     make_domains();
     make_pairs();
-    choice.candidates = candidates_.size();
-    for (const std::size_t part : open_) choice.complete = choice.complete && parts_[part].complete;
-
-    EliminationProblem problem;
-    std::vector<Variable> variable_of(count_, ~Variable{0});
-    const auto is_variable = [&](Stage stage) { return domains_[stage].size() > 1; };
+    Table table;
+    table.variable_of.assign(count_, ~Variable{0});
     for (Stage stage = 0; stage < count_; ++stage)
       if (is_variable(stage))
-        variable_of[stage] = problem.add_variable(static_cast<std::uint32_t>(domains_[stage].size()));
-    double fixed = 0;
+        table.variable_of[stage] = table.problem.add_variable(static_cast<std::uint32_t>(domains_[stage].size()));
     for (Stage stage = 0; stage < count_; ++stage) {
       // The first member pays.
       std::vector<double> costs;
       for (const std::uint32_t i : domains_[stage])
         costs.push_back(i != no_group && candidates_[i].group.members[0] == stage ? candidates_[i].cost : 0.0);
       if (is_variable(stage))
-        problem.add_factor({variable_of[stage]}, costs);
+        table.problem.add_factor({table.variable_of[stage]}, costs);
       else
-        fixed += costs[0];
+        table.fixed += costs[0];
     }
     for (const Pair& pair : pairs_) {
       std::vector<Variable> scope;
       for (const Stage stage : {pair.first, pair.second})
-        if (is_variable(stage)) scope.push_back(variable_of[stage]);
-      problem.add_factor(scope, table_of(pair));
+        if (is_variable(stage)) scope.push_back(table.variable_of[stage]);
+      table.problem.add_factor(scope, table_of(pair));
     }
+    return table;
+  }
+  /// The group of which each stage is a member.
+  [[nodiscard]] std::vector<std::uint32_t> assigned(const Table& table, const EliminationResult& result) const {
+    std::vector<std::uint32_t> of(count_);
+    for (Stage stage = 0; stage < count_; ++stage)
+      of[stage] = domains_[stage][is_variable(stage) ? result.assignment[table.variable_of[stage]] : 0];
+    return of;
+  }
+
+  // ---- One part.
+
+  /// A group by positions among the stages of its part.
+  [[nodiscard]] static GroupOfPart to_part(const StageGroup& group, const Stages& stages) {
+    const auto position = [&](Stage stage) {
+      return static_cast<std::uint32_t>(std::lower_bound(stages.begin(), stages.end(), stage) - stages.begin());
+    };
+    GroupOfPart result;
+    std::transform(group.members.begin(), group.members.end(), std::back_inserter(result.members), position);
+    std::transform(group.repeats.begin(), group.repeats.end(), std::back_inserter(result.repeats), position);
+    return result;
+  }
+  [[nodiscard]] static StageGroup of_part(const GroupOfPart& group, const Stages& stages) {
+    StageGroup result;
+    for (const std::uint32_t position : group.members) result.members.push_back(stages[position]);
+    for (const std::uint32_t position : group.repeats) result.repeats.push_back(stages[position]);
+    return result;
+  }
+
+  /// The cover of a part that costs least, whether groups wait for each other in a circle or not; as it was found
+  /// before where the part was met.
+  [[nodiscard]] SolvedPart solve_part(std::size_t number) {
+    Part& part = parts_[number];
+    std::optional<Hash128> name;
+    if (problem_.identity) {
+      name = name_of(part);
+      if (const auto solved = cache_.parts.find(*name); solved != cache_.parts.end()) return solved->second;
+    }
+    enumerate(number);
+    for (const std::size_t other : open_) parts_[other].is_open = other == number;
+    const Table table = this->table();
+    const EliminationResult result = cache_.elimination.minimize(table.problem, options_.elimination);
+    const std::vector<std::uint32_t> of = assigned(table, result);
+    for (const std::size_t other : open_) parts_[other].is_open = true;
+
+    SolvedPart solved{.exact = result.exact, .complete = part.complete, .width = result.width};
+    std::set<std::uint32_t> chosen;
+    for (const Stage stage : part.stages)
+      if (of[stage] != no_group) chosen.insert(of[stage]);
+    double cost = 0;
+    for (const std::uint32_t group : chosen) cost += candidates_[group].cost;
+    const bool is_better = result.cost < EliminationProblem::forbidden_cost && cost < part.known_cost;
+    if (is_better)
+      for (const std::uint32_t group : chosen) solved.groups.push_back(to_part(candidates_[group].group, part.stages));
+    solved.lower_bound =
+        solved.exact && solved.complete ? std::min(cost, part.known_cost) : std::min(part.least, part.known_cost);
+    for (std::size_t i = known_; i < candidates_.size(); ++i)
+      if (part_of_[candidates_[i].group.members[0]] == number) ++solved.candidates;
+    if (name) cache_.parts.emplace(*name, solved);
+    return solved;
+  }
+
+  /// All that the best cover of a part follows from.
+  [[nodiscard]] Hash128 name_of(const Part& part) const {
+    const Stages& stages = part.stages;
+    Hasher name;
+    name.add(problem_.identity(stages));
+    const auto position = [&](Stage stage) {
+      return static_cast<std::uint64_t>(std::lower_bound(stages.begin(), stages.end(), stage) - stages.begin());
+    };
+    const auto is_here = [&](Stage stage) { return contains(stages, stage); };
+    std::map<std::uint32_t, std::uint64_t> others;
+    for (const Stage stage : stages) {
+      const GroupStage& one = problem_.stages[stage];
+      name.add(std::uint64_t{one.kept}).add(std::uint64_t{one.repeatable}).add(std::uint64_t{one.reads.size()});
+      for (const GroupStage::Read& read : one.reads) {
+        name.add(std::uint64_t{read.in_memory});
+        if (read.value < count_ && is_here(read.value))
+          name.add(std::uint64_t{0}).add(position(read.value));
+        else
+          name.add(std::uint64_t{1}).add(others.emplace(read.value, others.size()).first->second);
+      }
+      name.add(std::uint64_t{links_[stage].size()});
+      for (const Stage linked : links_[stage]) name.add(position(linked));
+      // What waits for it through stages elsewhere; whether any does.
+      std::set<Stage> seen;
+      Stages stack, waiting;
+      const auto visit = [&](Stage from) {
+        for (const Reader& reader : readers_[from])
+          if (!is_here(reader.stage) && reader.stage < stages.back() && seen.insert(reader.stage).second)
+            stack.push_back(reader.stage);
+      };
+      visit(stage);
+      const auto is_elsewhere = [&](const Reader& reader) { return !is_here(reader.stage); };
+      name.add(std::uint64_t{std::any_of(readers_[stage].begin(), readers_[stage].end(), is_elsewhere)});
+      while (!stack.empty()) {
+        const Stage other = stack.back();
+        stack.pop_back();
+        for (const Reader& reader : readers_[other])
+          if (is_here(reader.stage) && seen.insert(reader.stage).second) waiting.push_back(reader.stage);
+        visit(other);
+      }
+      std::sort(waiting.begin(), waiting.end());
+      name.add(std::uint64_t{waiting.size()});
+      for (const Stage later : waiting) name.add(position(later));
+    }
+    for (const std::uint32_t known : part.known) {
+      const GroupOfPart group = to_part(candidates_[known].group, stages);
+      for (const std::vector<std::uint32_t>* const list : {&group.members, &group.repeats}) {
+        name.add(std::uint64_t{list->size()});
+        for (const std::uint32_t one : *list) name.add(one);
+      }
+    }
+    return name.finish();
+  }
+
+  // ---- All parts.
+
+  void solve(GroupChoice& choice) {
+    Table table = this->table();
+    EliminationProblem& problem = table.problem;
+    const std::vector<Variable>& variable_of = table.variable_of;
+    const double fixed = table.fixed;
+    choice.candidates = candidates_.size();
+    for (const std::size_t part : open_) choice.complete = choice.complete && parts_[part].complete;
 
     std::optional<double> bound_of_complete;
     for (choice.rounds = 1;; ++choice.rounds) {
-      const EliminationResult result = cache_.minimize(problem, options_.elimination);
+      const EliminationResult result = cache_.elimination.minimize(problem, options_.elimination);
       choice.width = std::max(choice.width, result.width);
       choice.exact = result.exact;
-      std::vector<std::uint32_t> of(count_);
-      for (Stage stage = 0; stage < count_; ++stage)
-        of[stage] = domains_[stage][is_variable(stage) ? result.assignment[variable_of[stage]] : 0];
+      const std::vector<std::uint32_t> of = assigned(table, result);
       if (!bound_of_complete) bound_of_complete = bound(result, of);
       if (choice.complete) choice.lower_bound = std::max(choice.lower_bound, fixed + result.lower_bound);
       if (result.cost >= EliminationProblem::forbidden_cost || fixed + result.cost >= choice.cost) {
@@ -616,7 +798,7 @@ class GroupChooser {
 
   const GroupProblem& problem_;
   const GroupOptions& options_;
-  EliminationCache& cache_;
+  GroupCache& cache_;
   Stage count_;
   std::vector<std::vector<Reader>> readers_;
   std::vector<Stages> links_;
@@ -634,9 +816,11 @@ class GroupChooser {
 
 }  // namespace
 
-GroupChoice choose_groups(const GroupProblem& problem, const std::vector<StageGroup>& known, EliminationCache& cache,
+GroupChoice choose_groups(const GroupProblem& problem, const std::vector<StageGroup>& known, GroupCache& cache,
                           const GroupOptions& options) {
-  return GroupChooser(problem, options, cache).choose(known);
+  if (std::optional<GroupChoice> choice = GroupChooser(problem, options, cache).choose_apart(known))
+    return *std::move(choice);
+  return GroupChooser(problem, options, cache).choose_together(known);
 }
 
 }  // namespace taso

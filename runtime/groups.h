@@ -11,9 +11,10 @@
 /// groups of which the stage is a member ("which group stores it"), or none. Two stages that one group has as members
 /// are in it together or not at all: a table over two variables, and as groups are connected it is enough to ask
 /// neighbours. What a group reads from memory must be stored: a table over what is read and one member of the reader.
-/// That groups do not wait for each other in a circle is no local matter: where the best cover has a circle, a table
-/// that forbids it is added, and the choice is made again, until the best cover has none. It is then the best without
-/// circles.
+/// Parts of the graph that hold together by what may be in one group are problems by themselves, and their solutions
+/// are kept for graphs that have the same parts. That groups do not wait for each other in a circle is no local matter:
+/// where the best covers have a circle, all parts are one problem, a table that forbids the circle is added, and the
+/// choice is made again, until the best cover has none. It is then the best without circles.
 ///
 /// Bounds. Candidates are all connected groups up to a size, as long as they are not too many (GroupOptions);
 /// otherwise those up to the size where they become too many, the groups of a cover that is known before, and what
@@ -28,9 +29,11 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "elimination/elimination.h"
+#include "support/hash.h"
 
 namespace taso {
 
@@ -65,6 +68,26 @@ struct GroupProblem {
   std::function<bool(std::uint32_t, std::uint32_t)> links;
   /// No cover of these stages, which link with no others, costs less. Empty: 0.
   std::function<double(std::span<const std::uint32_t>)> least;
+  /// All that kernels and costs of groups of these stages, which link with no others, follow from, besides what the
+  /// problem says of them: equal for equal ones. With it the cache is asked for parts. Empty: it is not.
+  std::function<Hash128(std::span<const std::uint32_t>)> identity;
+};
+
+/// What is kept from choice to choice, of the same kernels and costs. The choices do not depend on what it holds.
+struct GroupCache {
+  /// Positions among the stages of a part.
+  struct Group {
+    std::vector<std::uint32_t> members, repeats;
+  };
+  /// The best cover of stages that link with no others.
+  struct Part {
+    std::vector<Group> groups = {};  ///< Empty: the known ones.
+    double lower_bound = 0;
+    bool exact = true, complete = true;
+    std::size_t width = 0, candidates = 0;
+  };
+  EliminationCache elimination;
+  std::unordered_map<Hash128, Part> parts;
 };
 
 struct GroupOptions {
@@ -91,6 +114,6 @@ struct GroupChoice {
 /// `known`: a cover; every stage that may not be left out is in it. Its cost is an upper bound, and parts of the graph
 /// where it costs what `least` says are left as they are.
 [[nodiscard]] GroupChoice choose_groups(const GroupProblem& problem, const std::vector<StageGroup>& known,
-                                        EliminationCache& cache, const GroupOptions& options = {});
+                                        GroupCache& cache, const GroupOptions& options = {});
 
 }  // namespace taso

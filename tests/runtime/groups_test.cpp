@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "support/hash.h"
 #include "support/random.h"
 #include "tests/runtime/fixtures.h"
 
@@ -182,6 +183,55 @@ std::vector<StageGroup> single_stages(std::size_t count) {
   return groups;
 }
 
+/// The graph twice, side by side: its parts are met twice.
+GroupProblem twice(const SmallProblem& once) {
+  const auto count = static_cast<std::uint32_t>(once.stages.size());
+  GroupProblem problem = once.problem();
+  for (GroupStage stage : once.stages) {
+    for (GroupStage::Read& read : stage.reads) read.value += read.value < count ? count : 3 * count;
+    problem.stages.push_back(stage);
+  }
+  for (std::uint32_t i = 0; i < count; ++i)
+    for (GroupStage::Read& read : problem.stages[i].reads) read.value += read.value < count ? 0 : 2 * count;
+  problem.cost = [count, cost = problem.cost](StageGroup group) {
+    for (std::vector<std::uint32_t>* const list : {&group.members, &group.repeats})
+      for (std::uint32_t& stage : *list) stage %= count;
+    return cost(group);
+  };
+  problem.identity = [count](std::span<const std::uint32_t> part) {
+    Hasher identity;
+    for (const std::uint32_t stage : part) identity.add(stage % count);
+    return identity.finish();
+  };
+  return problem;
+}
+
+TEST(Groups, OfPartsThatWereMetAreTheSame) {
+  Random random(23);
+  std::size_t met = 0, changed = 0;
+  for (int graph = 0; graph < 300; ++graph) {
+    const SmallProblem once = random_problem(random, 2 + static_cast<std::uint32_t>(random.below(7)));
+    GroupProblem problem = twice(once), without = problem;
+    without.identity = {};
+    const std::vector<StageGroup> known = single_stages(problem.stages.size());
+    GroupCache cache, unused;
+    const GroupChoice first = choose_groups(problem, known, cache), again = choose_groups(problem, known, cache),
+                      fresh = choose_groups(without, known, unused);
+    ASSERT_TRUE(unused.parts.empty());
+    for (const GroupChoice& choice : {again, fresh}) {
+      ASSERT_EQ(choice.groups, first.groups) << "graph " << graph;
+      ASSERT_EQ(choice.cost, first.cost) << "graph " << graph;
+      ASSERT_EQ(choice.lower_bound, first.lower_bound) << "graph " << graph;
+      ASSERT_EQ(choice.exact, first.exact) << "graph " << graph;
+      ASSERT_EQ(choice.complete, first.complete) << "graph " << graph;
+    }
+    met += cache.parts.size();
+    changed += first.groups.size() < known.size() ? 1 : 0;
+  }
+  EXPECT_GT(met, 200U);
+  EXPECT_GT(changed, 100U);
+}
+
 TEST(Groups, CostAsLittleAsAnyCover) {
   Random random(17);
   std::size_t several_rounds = 0, with_repeats = 0, left_out = 0;
@@ -194,7 +244,7 @@ TEST(Groups, CostAsLittleAsAnyCover) {
   std::size_t exact = 0, graphs = 0;
   for (; exact < 500; ++graphs) {
     const SmallProblem problem = random_problem(random, 2 + static_cast<std::uint32_t>(random.below(7)));
-    EliminationCache cache;
+    GroupCache cache;
     const GroupChoice choice = choose_groups(problem.problem(), single_stages(problem.stages.size()), cache, options);
     ASSERT_TRUE(choice.complete) << "graph " << graphs;
     const double least = AllCovers(problem).least();
