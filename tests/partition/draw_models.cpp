@@ -1,7 +1,7 @@
 // draw_models FOLDER COUNT MESH...: random graphs (drawn_graphs.h) as ONNX models, each in FOLDER/NUMBER with a random
 // plan, the plan written out as one model, and inputs: model.onnx, model.plan.json, model.expanded.onnx, NAME.npy. The
 // meshes, as 4 or 2x2, take turns. Graphs are left out that ONNX has no form for, or with tensors without elements, of
-// which models are not understood.
+// which models are not understood, and those that make much of the rounding of their inputs: the tangent near a pole.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -17,6 +17,7 @@
 #include "runtime/tensor.h"
 #include "support/file.h"
 #include "support/file_identity.h"
+#include "tests/partition/changed_graphs.h"
 #include "tests/partition/drawn_models.h"
 #include "tests/partition/drawn_plans.h"
 #include "tests/partition/host_tensors.h"
@@ -38,6 +39,25 @@ std::vector<std::int64_t> sizes_of(const std::string& mesh) {
 
 void check(const Status& status) {
   if (!status) throw std::runtime_error(status.error().to_string());
+}
+
+/// Whether inputs that differ by as much as f32 rounds make results that differ by much more.
+bool is_steep(const DrawnGraph& drawn) {
+  std::vector<RingTensor<double>> moved = drawn.inputs;
+  for (RingTensor<double>& input : moved)
+    for (double& element : input.elements) element *= 1 + 0x1p-23;
+  const std::vector<RingTensor<double>> outputs = outputs_of(drawn.graph, drawn.inputs),
+                                        others = outputs_of(drawn.graph, moved);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    double difference = 0, size = 0;
+    for (std::size_t at = 0; at < outputs[i].elements.size(); ++at) {
+      const double x = outputs[i].elements[at], y = others[i].elements[at];
+      difference += (x - y) * (x - y);
+      size += x * x;
+    }
+    if (difference > 0x1p-38 * size) return true;  // 16 times as much
+  }
+  return false;
 }
 
 void write_inputs(const DrawnGraph& drawn, const std::string& folder) {
@@ -67,7 +87,7 @@ void write_models(const std::string& folder, std::uint64_t count, const std::vec
     std::filesystem::create_directories(place);
     const Mesh mesh = mesh_of_sizes(sizes_of(meshes[written % meshes.size()]));
     std::optional<DrawnModel> drawn = draw_model(number, place, mesh, strategies);
-    if (!drawn) continue;
+    if (!drawn || is_steep(drawn->drawn)) continue;
     write_plan(place, *drawn, strategies);
     write_inputs(drawn->drawn, place);
     ++written;
