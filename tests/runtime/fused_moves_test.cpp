@@ -110,18 +110,19 @@ class MovesMaker {
 
   void slice(KernelRequest& part, Operand& now) {
     part.op = "slice";
-    std::vector<std::int64_t> starts, ends, steps;
+    std::vector<std::int64_t> starts, steps;
     for (std::int64_t& extent : now.type.shape) {
-      const auto start = static_cast<std::int64_t>(below(static_cast<std::size_t>(extent)));
-      const auto end = start + 1 + static_cast<std::int64_t>(below(static_cast<std::size_t>(extent - start)));
+      auto start = static_cast<std::int64_t>(below(static_cast<std::size_t>(extent)));
+      const auto last = start + static_cast<std::int64_t>(below(static_cast<std::size_t>(extent - start)));
       const auto step = 1 + static_cast<std::int64_t>(below(3) / 2);
+      const bool backwards = below(4) == 0;
+      extent = (last - start) / step + 1;
+      if (backwards) start += (extent - 1) * step;
       starts.push_back(start);
-      ends.push_back(end);
-      steps.push_back(step);
-      extent = (end - start + step - 1) / step;
+      steps.push_back(backwards ? -step : step);
     }
     part.attributes.set("starts", starts);
-    part.attributes.set("ends", ends);
+    part.attributes.set("sizes", now.type.shape);
     part.attributes.set("steps", steps);
   }
 
