@@ -242,13 +242,19 @@ std::pair<std::optional<Value>, std::optional<Value>> biases(NodeContext& c, con
   return {c.reshape(halves[0], {r.directions * width}), c.reshape(halves[1], {r.directions * width})};
 }
 
+/// Of more than two axes ONNX writes these as two nodes, too.
+Value product_and_bias(NodeContext& c, Value x, Value weights, std::optional<Value> bias) {
+  const Value product = c.op("matmul", {x, weights});
+  return bias && !c.stopped() ? c.op("add", {product, c.broadcast(*bias, c.shape_of(product))}) : product;
+}
+
 /// Multiplies the sequence with its weights, all steps and directions at once.
 void project(NodeContext& c, Recurrence& r, std::optional<Value> bias) {
   const std::int64_t width = r.directions * r.gates * r.hidden;
   Value x = c.value(0);
   if (r.batch_first) x = c.op("transpose", {x}, {{"perm", Shape{1, 0, 2}}});
   const Value weights = transposed(c, c.reshape(c.value(1), {width, c.shape(0)[2]}));
-  const Value product = bias ? c.op("matmul_bias_act", {x, weights, *bias}) : c.op("matmul", {x, weights});
+  const Value product = product_and_bias(c, x, weights, bias);
   // By steps between two splits of gates, which would be one.
   for (const Value part : parts_of(c, product, -1, Shape(at(r.directions), r.gates * r.hidden)))
     r.projected.push_back(parts_of(c, part, -3, Shape(at(r.steps), 1)));
@@ -434,9 +440,9 @@ void gated_recurrent_unit(NodeContext& c) {
     const std::vector<Value> given = parts_of(c, x, -1, {2 * hidden, hidden});
     std::optional<Value> gates_of_state, fresh_of_state;
     if (reset_after_product && (state[d] || apart)) {
-      Value all = state[d] ? apart ? c.op("matmul_bias_act", {*state[d], weights[d][0], biases_of_state[d]})
-                                   : c.op("matmul", {*state[d], weights[d][0]})
-                           : c.broadcast(biases_of_state[d], {1, r->batch, 3 * hidden});
+      const std::optional<Value> bias = apart ? std::optional(biases_of_state[d]) : std::nullopt;
+      const Value all = state[d] ? product_and_bias(c, *state[d], weights[d][0], bias)
+                                 : c.broadcast(*bias, {1, r->batch, 3 * hidden});
       const std::vector<Value> kinds = parts_of(c, all, -1, {2 * hidden, hidden});
       gates_of_state = kinds[0], fresh_of_state = kinds[1];
     } else if (state[d]) {

@@ -161,6 +161,7 @@ class ExpansionCheck {
     const Node& node = expanded_.node(id);
     if (node.kind == NodeKind::opaque || !types_known(expanded_, node)) return understand_carried(id);
     if (node.is_op("slice")) slice(id);
+    if (node.is_op("reshape")) reshape_back(id);
     if (node.is_op("concat")) TASO_RETURN_IF_ERROR(concatenate(id));
     if (const auto reducer = combining_.find(node.op); reducer != combining_.end())
       TASO_RETURN_IF_ERROR(combine(id, reducer->second));
@@ -297,6 +298,17 @@ class ExpansionCheck {
     }
     for (const Kept& kept : kept_[node.inputs[0]])
       if (kept.has(taken)) parts_[{id, 0}].insert(kept.at(taken));
+  }
+
+  /// Some operators have results of shapes that ONNX's have not: a part of one is written, and read, with a reshape
+  /// there and back, of which the plan has no piece.
+  void reshape_back(NodeId id) {
+    const Node& there = expanded_.node(expanded_.node(id).inputs[0].node);
+    if (!there.is_op("reshape") || expanded_.type(there.inputs[0]) != expanded_.node(id).outputs[0]) return;
+    const Value from = there.inputs[0], to{id, 0};
+    parts_[to].insert(parts_[from].begin(), parts_[from].end());
+    kept_[to] = kept_[from];
+    open_[to] = open_[from];
   }
 
   /// Neighbouring parts. What weights are among them follows from their neighbours.

@@ -192,6 +192,20 @@ TEST(ExpansionCheck, PiecesThatChangeNothingPassOn) {
   EXPECT_NE(told("add(p, q)"), "right");
 }
 
+// Parts of results of shapes that ONNX's have not are written with a reshape there and back.
+TEST(ExpansionCheck, ReshapesThereAndBackChangeNothing) {
+  const auto told = [&](const std::string& shape, const std::string& last) {
+    return said("input x f32[2, 4]\noutput sigmoid(x)\n",
+                "input x f32[2, 4]\na = slice(x; starts=[0, 0], sizes=[2, 2], steps=[1, 1])\n"
+                "b = slice(x; starts=[0, 2], sizes=[2, 2], steps=[1, 1])\np = reshape(sigmoid(a); shape=" +
+                    shape + ")\nq = sigmoid(b)\noutput concat(" + last + "; axis=-1)\n",
+                {{"sigmoid", {AxisUse::Kind::cut, "I@-1", {}, ""}}}, 2);
+  };
+  EXPECT_EQ(told("[4]", "reshape(p; shape=[2, 2]), q"), "right");
+  EXPECT_NE(told("[4]", "q, reshape(p; shape=[2, 2])"), "right");
+  EXPECT_NE(told("[1, 4]", "transpose(reshape(p; shape=[2, 2]); perm=[1, 0]), q"), "right");
+}
+
 // Several of the summands may be one weight.
 TEST(ExpansionCheck, SummandsOfWeightsAloneAreCompared) {
   const std::string original =
