@@ -35,6 +35,9 @@ struct Plan {
   std::vector<Part> parts;
   std::size_t blocks = 0;  ///< As many are kept at a time.
   std::int64_t row = 1;    ///< Elements of a row; 1 where no part is computed row by row.
+  /// Per input: it is the same for all rows and read as such only (scale and bias of normalisations). The walk takes it
+  /// for one number, so that it goes over many rows at once.
+  std::vector<bool> of_rows;
   double work = 0;
 
   [[nodiscard]] std::int64_t block() const { return std::max(block_elements / row, std::int64_t{1}) * row; }
@@ -136,7 +139,7 @@ class FusedElements final : public Kernel {
       };
       if (part.loop.unary != nullptr) return apply(*part.loop.unary, source(0), y, count, part.loop.p, part.loop.q);
       if (part.loop.binary != nullptr) return apply(*part.loop.binary, source(0), source(1), y, count);
-      if (part.rows) return rows(*part.rows, part.sources.size(), source, y, count);
+      if (part.rows) return rows(part, source, y, count);
       for (std::int64_t done = 0; done < count; done += block_elements) {
         for (std::size_t k = 0; k < part.sources.size(); ++k) {
           const Block block = source(k);
@@ -148,20 +151,18 @@ class FusedElements final : public Kernel {
     }
 
     template <class Source>
-    Block rows(const RowLoop& loop, std::size_t operands, const Source& source, float* y, std::int64_t count) {
-      repeated_.resize(std::max(repeated_.size(), operands));
-      rows_of_.resize(operands);
-      for (std::size_t k = 0; k < operands; ++k) {
+    Block rows(const Part& part, const Source& source, float* y, std::int64_t count) {
+      repeated_.resize(std::max(repeated_.size(), part.sources.size()));
+      rows_of_.resize(part.sources.size());
+      for (std::size_t k = 0; k < part.sources.size(); ++k) {
+        const FusedPart::Source& from = part.sources[k];
         const Block block = source(k);
         rows_of_[k] = block.data;
-        if (!block.uniform) continue;
+        if (!block.uniform || (from.is_input && plan_->of_rows[from.index])) continue;
         repeated_[k].assign(static_cast<std::size_t>(count), *block.data);
         rows_of_[k] = repeated_[k].data();
       }
-      for (std::int64_t done = 0; done < count; done += loop.length()) {
-        loop.compute(rows_of_, y + done);
-        for (const float*& operand : rows_of_) operand += loop.length();
-      }
+      part.rows->compute(rows_of_, y, count / part.rows->length());
       return {y, false};
     }
 
@@ -204,6 +205,17 @@ void place_results(Plan& plan) {
   }
 }
 
+/// Plan::of_rows of a request.
+std::vector<bool> same_for_all_rows(const KernelRequest& request, const OperatorRegistry& registry) {
+  std::vector<bool> result(request.inputs.size(), true);
+  for (const FusedPart& part : request.fused->parts) {
+    const bool by_rows = RowLoop::of(part.request, registry).has_value();
+    for (std::size_t k = 0; k < part.sources.size(); ++k)
+      if (part.sources[k].is_input && (!by_rows || k == 0)) result[part.sources[k].index] = false;
+  }
+  return result;
+}
+
 /// Why a part cannot be computed on blocks of elements of the whole's first output; empty if it can.
 std::string no_part(const FusedPart& part, const Operand& output, const OperatorRegistry& registry) {
   const OperatorDefinition* const definition = registry.find(part.request.op);
@@ -237,6 +249,9 @@ KernelOffer fused_elements(const KernelRequest& request, const OperatorRegistry&
   walked.outputs = {output};
   if (std::string reason = no_element_walk(walked); !reason.empty()) return decline(std::move(reason));
   Plan plan;
+  plan.of_rows = same_for_all_rows(request, registry);
+  for (std::size_t i = 0; i < plan.of_rows.size(); ++i)
+    if (plan.of_rows[i]) walked.inputs[i].type.shape.clear();
   plan.walk = element_walk(walked);
   for (const FusedPart& fused : request.fused->parts) {
     Part& part = plan.parts.emplace_back();

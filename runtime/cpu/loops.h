@@ -55,15 +55,16 @@ struct LoopTable {
   void (*scale)(float* y, std::int64_t count, float factor);
   void (*affine)(const float* x, float* y, std::int64_t count, float a, float b);
   void (*affine_rows)(const float* x, const float* a, const float* b, float* y, std::int64_t count);
-  /// Softmax of one row.
-  void (*softmax)(const float* x, float* y, std::int64_t count);
+  /// Softmax of each of so many rows of `count` elements, of which there is one. Of a row here and below: what it
+  /// becomes does not depend on those beside it, and y may be x.
+  void (*softmax)(const float* x, float* y, std::int64_t rows, std::int64_t count);
   /// y[i] = exp(x[i] - m[i]) and s[i] += y[i].
   void (*exp_minus)(const float* x, const float* m, float* y, float* s, std::int64_t count);
-  /// (x - mean) / sqrt(variance + epsilon) * scale + bias of one row.
-  void (*layer_norm)(const float* x, const float* scale, const float* bias, float* y, std::int64_t count,
-                     float epsilon);
-  /// x / sqrt(mean of squares + epsilon) * scale of one row.
-  void (*rms_norm)(const float* x, const float* scale, float* y, std::int64_t count, float epsilon);
+  /// (x - mean) / sqrt(variance + epsilon) * scale + bias of each row; scale and bias of one.
+  void (*layer_norm)(const float* x, const float* scale, const float* bias, float* y, std::int64_t rows,
+                     std::int64_t count, float epsilon);
+  /// x / sqrt(mean of squares + epsilon) * scale of each row.
+  void (*rms_norm)(const float* x, const float* scale, float* y, std::int64_t rows, std::int64_t count, float epsilon);
   /// y[i] = x[i] / (bias + alpha * s[i]) ** beta.
   void (*lrn)(const float* x, const float* s, float* y, std::int64_t count, float alpha, float beta, float bias);
   /// y[i] = x[i] * c[i] - x[pairs + i] * s[i] and y[pairs + i] = x[pairs + i] * c[second + i] + x[i] * s[second + i].

@@ -13,10 +13,27 @@
 
 #include "runtime/cpu/loops.h"
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 namespace taso::cpu {
 namespace {
 
 using Count = int64_t;
+
+#if defined(__AVX512F__)
+#define TASO_VECTOR_BYTES 64
+#elif defined(__AVX2__)
+#define TASO_VECTOR_BYTES 32
+#else
+#define TASO_VECTOR_BYTES 16
+#endif
+/// A vector of this instruction set, one in memory, and its bits.
+using Pack = float __attribute__((vector_size(TASO_VECTOR_BYTES)));
+using PackAnywhere = float __attribute__((vector_size(TASO_VECTOR_BYTES), aligned(4), may_alias));
+using PackBits = int32_t __attribute__((vector_size(TASO_VECTOR_BYTES)));
+constexpr Count lanes = sizeof(Pack) / sizeof(float);
 
 inline float from_bits(int32_t bits) {
   float value;
@@ -30,28 +47,34 @@ inline int32_t to_bits(float value) {
   return bits;
 }
 
+inline Pack from_bits(PackBits bits) { return reinterpret_cast<Pack>(bits); }
+inline PackBits to_bits(Pack value) { return reinterpret_cast<PackBits>(value); }
+
 /// condition ? a : b without a branch, so that compilers do not move the computation of a or b under one.
 inline float select(bool condition, float a, float b) {
   const int32_t mask = -static_cast<int32_t>(condition);
   return from_bits((to_bits(a) & mask) | (to_bits(b) & ~mask));
 }
 
-inline float exponential(float x) {
-  float v = x > 89.0f ? 89.0f : x;
-  v = v < -104.0f ? -104.0f : v;
-  const float scaled = v * 1.44269504088896341f;
-  const auto n = static_cast<int32_t>(scaled + (scaled < 0 ? -0.5f : 0.5f));
-  const auto whole = static_cast<float>(n);
-  float r = v - whole * 0.693359375f;
+/// e^x = 2^n * e^r. Adding 1.5 * 2^23 rounds to a whole number, which the low bits of the sum then are.
+template <class T>
+inline T exponential(T x) {
+  const T most = T{} + 89.0f, least = T{} - 104.0f;
+  T v = x > most ? most : x;
+  v = v < least ? least : v;
+  const T shifted = v * 1.44269504088896341f + 12582912.0f;
+  const T whole = shifted - 12582912.0f;
+  T r = v - whole * 0.693359375f;
   r = r + whole * 2.12194440e-4f;
-  float p = 1.9875691500e-4f;
+  T p = T{} + 1.9875691500e-4f;
   p = p * r + 1.3981999507e-3f;
   p = p * r + 8.3334519073e-3f;
   p = p * r + 4.1665795894e-2f;
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * (r * r) + r + 1.0f;
-  const int32_t half = n >> 1;
+  const auto n = to_bits(shifted) - 0x4b400000;
+  const auto half = n >> 1;
   return p * from_bits((half + 127) << 23) * from_bits((n - half + 127) << 23);
 }
 
@@ -187,8 +210,35 @@ struct Sign {
 struct Relu {
   static float apply(float x, float, float) { return x < 0.0f ? 0.0f : x; }
 };
+/// x * (1 + erf(x / sqrt(2))) / 2: x times the share c of a normal distribution beyond |x|, or 1 - c. log2(c) is a
+/// minimax polynomial up to |x| = 6, and 2^r another; where c is less than 2^-50 it is 0.
 struct Gelu {
-  static float apply(float x, float, float) { return 0.5f * x * (1.0f + error_function(x * 0.707106781186547524f)); }
+  static float apply(float x, float, float) {
+    const float t = fabsf(x);
+    float q = -2.52537333e-8f;
+    q = q * t + 7.73311967e-7f;
+    q = q * t - 1.01153091e-5f;
+    q = q * t + 7.18426236e-5f;
+    q = q * t - 2.64811184e-4f;
+    q = q * t - 2.91167580e-5f;
+    q = q * t + 6.98098820e-3f;
+    q = q * t - 5.24636395e-2f;
+    q = q * t - 4.59213614e-1f;
+    q = q * t - 1.15110505f;
+    q = q * t - 1.0f;
+    const float shifted = q + 12582912.0f;
+    const float r = q - (shifted - 12582912.0f);
+    float p = 1.53458124e-4f;
+    p = p * r + 1.33999309e-3f;
+    p = p * r + 9.61848907e-3f;
+    p = p * r + 5.55032864e-2f;
+    p = p * r + 2.40226462e-1f;
+    p = p * r + 6.93147182e-1f;
+    p = p * r + 1.0f;
+    const float power = from_bits(to_bits(p) + static_cast<int32_t>(static_cast<uint32_t>(to_bits(shifted)) << 23));
+    const float c = t > 8.0f ? 0.0f : power;
+    return x * (x < 0.0f ? c : 1.0f - c);
+  }
 };
 struct GeluTanh {
   static float apply(float x, float, float) {
@@ -342,47 +392,140 @@ constexpr BinaryEntry binary_entries[] = {
     {"min", both<Less>, second_scalar<Less>, first_scalar<Less>},
 };
 
+// ---- Parts of vectors, and vectors of several rows.
+
 #if defined(__AVX512F__)
-#define TASO_VECTOR_BYTES 64
-#elif defined(__AVX__)
-#define TASO_VECTOR_BYTES 32
+using Part = __mmask16;
+/// The first `count` lanes; at least one.
+inline Part part_of(Count count) { return static_cast<Part>(0xffffu >> (lanes - count)); }
+/// Those lanes of x; `rest` elsewhere.
+inline Pack load_part(const float* x, Part part, Pack rest) {
+  return static_cast<Pack>(_mm512_mask_loadu_ps(static_cast<__m512>(rest), part, x));
+}
+inline void store_part(float* x, Part part, Pack value) { _mm512_mask_storeu_ps(x, part, static_cast<__m512>(value)); }
+inline Pack root(Pack x) { return static_cast<Pack>(_mm512_sqrt_ps(static_cast<__m512>(x))); }
+#elif defined(__AVX2__)
+using Part = __m256i;
+inline Part part_of(Count count) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+inline Pack load_part(const float* x, Part part, Pack rest) {
+  return static_cast<Pack>(
+      _mm256_blendv_ps(static_cast<__m256>(rest), _mm256_maskload_ps(x, part), _mm256_castsi256_ps(part)));
+}
+inline void store_part(float* x, Part part, Pack value) { _mm256_maskstore_ps(x, part, static_cast<__m256>(value)); }
+inline Pack root(Pack x) { return static_cast<Pack>(_mm256_sqrt_ps(static_cast<__m256>(x))); }
 #else
-#define TASO_VECTOR_BYTES 16
+using Part = Count;
+inline Part part_of(Count count) { return count; }
+inline Pack load_part(const float* x, Part part, Pack rest) {
+  for (Count i = 0; i < part; ++i) rest[i] = x[i];
+  return rest;
+}
+inline void store_part(float* x, Part part, Pack value) {
+  for (Count i = 0; i < part; ++i) x[i] = value[i];
+}
+inline Pack root(Pack x) {
+  for (Count i = 0; i < lanes; ++i) x[i] = sqrtf(x[i]);
+  return x;
+}
 #endif
-/// A vector of this instruction set, and one in memory.
-using Pack = float __attribute__((vector_size(TASO_VECTOR_BYTES)));
-using PackAnywhere = float __attribute__((vector_size(TASO_VECTOR_BYTES), aligned(4), may_alias));
-constexpr Count lanes = sizeof(Pack) / sizeof(float);
+
+/// Loads of whole vectors, and of a part of each.
+struct Whole {
+  Pack operator()(const float* x) const { return *reinterpret_cast<const PackAnywhere*>(x); }
+};
+struct Some {
+  Part part;
+  Pack rest;
+  Pack operator()(const float* x) const { return load_part(x, part, rest); }
+};
+
+inline void keep(float* to, Pack value) { *reinterpret_cast<PackAnywhere*>(to) = value; }
+
+template <int... I>
+struct Lanes {};
+#if TASO_VECTOR_BYTES == 64
+using AllLanes = Lanes<0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15>;
+#elif TASO_VECTOR_BYTES == 32
+using AllLanes = Lanes<0, 1, 2, 3, 4, 5, 6, 7>;
+#else
+using AllLanes = Lanes<0, 1, 2, 3>;
+#endif
+
+/// In each block of lanes, the first (or the second) half of a's block and then that of b's.
+template <int Block, bool Second, int... I>
+inline Pack halves(Pack a, Pack b, Lanes<I...>) {
+  return __builtin_shufflevector(
+      a, b, ((I % Block < Block / 2 ? I : static_cast<int>(lanes) + I - Block / 2) + (Second ? Block / 2 : 0))...);
+}
+
+/// Of `lanes` vectors one: lane r is all of vector r, combined by F::both.
+template <class F, int Block = static_cast<int>(lanes)>
+inline Pack across(Pack* packs) {
+#pragma GCC unroll 16
+  for (int i = 0; i < Block / 2; ++i)
+    packs[i] = F::both(halves<Block, false>(packs[i], packs[i + Block / 2], AllLanes()),
+                       halves<Block, true>(packs[i], packs[i + Block / 2], AllLanes()));
+  if constexpr (Block > 2)
+    return across<F, Block / 2>(packs);
+  else
+    return packs[0];
+}
+
+/// All lanes of a vector, combined by F::both.
+template <class F, int Block = static_cast<int>(lanes)>
+inline float combined(Pack x) {
+  x = F::both(halves<Block, false>(x, x, AllLanes()), halves<Block, true>(x, x, AllLanes()));
+  if constexpr (Block > 2)
+    return combined<F, Block / 2>(x);
+  else
+    return x[0];
+}
+
+/// Rows and columns of `lanes` vectors, exchanged.
+template <int Block = static_cast<int>(lanes)>
+inline void exchange(Pack* packs) {
+#pragma GCC unroll 16
+  for (int group = 0; group < static_cast<int>(lanes); group += Block) {
+#pragma GCC unroll 16
+    for (int i = group; i < group + Block / 2; ++i) {
+      const Pack a = packs[i], b = packs[i + Block / 2];
+      packs[i] = halves<Block, false>(a, b, AllLanes());
+      packs[i + Block / 2] = halves<Block, true>(a, b, AllLanes());
+    }
+  }
+  if constexpr (Block > 2) exchange<Block / 2>(packs);
+}
+
+// ---- Reductions.
 
 /// As many partial results of a reduction are kept: an operation need not wait for the one before.
 constexpr int partials = 4;
 
-/// Combines the elements of x by F: of(result, x, i) takes in the element or vector that is the i-th, both() combines
-/// results. `neutral` is the result for none.
+/// Combines the elements of x by F: of(result, vector of x, i, load) takes in the vector that begins at the i-th, where
+/// load(p) is what lies at p as the vector of x does; both() combines results. `neutral` is the result for none, and
+/// rest() has no effect on it.
 template <class F>
 float reduce(const float* x, Count count, F f) {
+  constexpr Whole load;
+  Pack results[partials];
+#pragma GCC unroll 4
+  for (int k = 0; k < partials; ++k) results[k] = Pack{} + F::neutral;
   Count done = 0;
-  float total = F::neutral;
-  if (count >= lanes) {
-    Pack results[partials];
+  for (; done + partials * lanes <= count; done += partials * lanes) {
 #pragma GCC unroll 4
-    for (int k = 0; k < partials; ++k) results[k] = Pack{} + F::neutral;
-    for (; done + partials * lanes <= count; done += partials * lanes) {
-#pragma GCC unroll 4
-      for (int k = 0; k < partials; ++k) results[k] = f.of(results[k], x + done + k * lanes, done + k * lanes);
-    }
-    for (; done + lanes <= count; done += lanes) results[0] = f.of(results[0], x + done, done);
-    const Pack all = F::both(F::both(results[0], results[1]), F::both(results[2], results[3]));
-#pragma GCC unroll 16
-    for (Count k = 0; k < lanes; ++k) total = F::both(total, all[k]);
+    for (int k = 0; k < partials; ++k)
+      results[k] = f.of(results[k], load(x + done + k * lanes), done + k * lanes, load);
   }
-  for (; done < count; ++done) total = f.of(total, x + done, done);
-  return total;
+  for (; done + lanes <= count; done += lanes) results[0] = f.of(results[0], load(x + done), done, load);
+  if (done < count) {
+    const Some load_last{part_of(count - done), f.rest()};
+    results[1] = f.of(results[1], load_last(x + done), done, load_last);
+  }
+  const Pack all = F::both(F::both(results[0], results[1]), F::both(results[2], results[3]));
+  return F::both(F::neutral, combined<F>(all));
 }
-
-/// What reductions load: a vector or one element.
-inline void load(const float* x, Pack& to) { to = *reinterpret_cast<const PackAnywhere*>(x); }
-inline void load(const float* x, float& to) { to = *x; }
 
 struct SumOf {
   static constexpr float neutral = 0;
@@ -390,32 +533,27 @@ struct SumOf {
   static T both(T a, T b) {
     return a + b;
   }
-  template <class T>
-  T of(T total, const float* x, Count) const {
-    T value;
-    load(x, value);
-    return total + value;
+  static Pack rest() { return Pack{}; }
+  template <class Load>
+  static Pack of(Pack total, Pack x, Count, const Load&) {
+    return total + x;
   }
 };
 /// Of products with b.
 struct SumOfProducts : SumOf {
   const float* b;
-  template <class T>
-  T of(T total, const float* x, Count at) const {
-    T value, factor;
-    load(x, value);
-    load(b + at, factor);
-    return total + value * factor;
+  template <class Load>
+  Pack of(Pack total, Pack x, Count at, const Load& load_as_x) const {
+    return total + x * load_as_x(b + at);
   }
 };
 /// Of squares of what is above (or below) the mean.
 struct SumOfSquares : SumOf {
   float mean;
-  template <class T>
-  T of(T total, const float* x, Count) const {
-    T value;
-    load(x, value);
-    value = value - mean;
+  [[nodiscard]] Pack rest() const { return Pack{} + mean; }
+  template <class Load>
+  Pack of(Pack total, Pack x, Count, const Load&) const {
+    const Pack value = x - mean;
     return total + value * value;
   }
 };
@@ -428,11 +566,10 @@ struct ExtremumOf {
     if (KeepNan) return ((Less ? value < total : value > total) | (value != value)) ? value : total;
     return (Less ? value < total : value > total) ? value : total;
   }
-  template <class T>
-  T of(T total, const float* x, Count) const {
-    T value;
-    load(x, value);
-    return both(total, value);
+  static Pack rest() { return Pack{} + neutral; }
+  template <class Load>
+  static Pack of(Pack total, Pack x, Count, const Load&) {
+    return both(total, x);
   }
 };
 
@@ -512,18 +649,6 @@ void affine_rows(const float* x, const float* a, const float* b, float* y, Count
   for (Count i = 0; i < count; ++i) y[i] = x[i] * a[i] + b[i];
 }
 
-void softmax(const float* x, float* y, Count count) {
-  const float top = maximum(x, count);
-  float total = 0;
-#pragma omp simd reduction(+ : total)
-  for (Count i = 0; i < count; ++i) {
-    const float e = exponential(x[i] - top);
-    y[i] = e;
-    total += e;
-  }
-  scale(y, count, 1.0f / total);
-}
-
 void exp_minus(const float* x, const float* m, float* y, float* s, Count count) {
 #pragma omp simd
   for (Count i = 0; i < count; ++i) {
@@ -531,19 +656,6 @@ void exp_minus(const float* x, const float* m, float* y, float* s, Count count) 
     y[i] = e;
     s[i] += e;
   }
-}
-
-void layer_norm(const float* x, const float* scales, const float* bias, float* y, Count count, float epsilon) {
-  const float mean = sum(x, count) / static_cast<float>(count);
-  const float factor = 1.0f / sqrtf(squares(x, count, mean) / static_cast<float>(count) + epsilon);
-#pragma omp simd
-  for (Count i = 0; i < count; ++i) y[i] = (x[i] - mean) * factor * scales[i] + bias[i];
-}
-
-void rms_norm(const float* x, const float* scales, float* y, Count count, float epsilon) {
-  const float factor = 1.0f / sqrtf(dot(x, x, count) / static_cast<float>(count) + epsilon);
-#pragma omp simd
-  for (Count i = 0; i < count; ++i) y[i] = x[i] * factor * scales[i];
 }
 
 void lrn(const float* x, const float* s, float* y, Count count, float alpha, float beta, float bias) {
@@ -568,23 +680,243 @@ void turn_pairs(const float* x, const float* c, const float* s, float* y, Count 
   }
 }
 
-void transpose(const float* x, Count x_stride, float* y, Count y_stride, Count rows, Count columns) {
-  constexpr Count tile = 16;
-  for (Count j0 = 0; j0 < columns; j0 += tile) {
-    const Count jn = columns - j0 < tile ? columns - j0 : tile;
-    for (Count i0 = 0; i0 < rows; i0 += tile) {
-      const Count in = rows - i0 < tile ? rows - i0 : tile;
-      if (in == tile && jn == tile) {
-        for (Count i = 0; i < tile; ++i) {
-          const float* from = x + j0 * x_stride + i0 + i;
-          float* to = y + (i0 + i) * y_stride + j0;
-#pragma omp simd
-          for (Count j = 0; j < tile; ++j) to[j] = from[j * x_stride];
-        }
-      } else {
-        for (Count i = 0; i < in; ++i)
-          for (Count j = 0; j < jn; ++j) y[(i0 + i) * y_stride + j0 + j] = x[(j0 + j) * x_stride + i0 + i];
+// ---- Rows: several at a time, where they are short.
+
+/// Elements of rows that are computed `lanes` at a time: what a row needs once, as a root and a quotient, is then one
+/// vector of all of them. Longer rows need it seldom, and would not stay in the first-level cache.
+constexpr Count short_row = 256;
+
+/// Rows of `count` elements as vectors, of which the last may be a part.
+struct RowParts {
+  Count count, vectors, last;
+  Part part;
+};
+
+/// F of each of `rows` rows, at most `lanes` (All: as many): one vector. F::of(result, vector, of_row) with an element
+/// of `of_rows` for each row; F::rest(of_row) in a vector has no effect on the result. Vectors of a row; 0: any number.
+template <class F, int Vectors, bool All>
+inline Pack reduce_rows(const float* x, Count rows, const RowParts& parts, const float* of_rows) {
+  Pack packs[lanes];
+  const auto of_row = [&](Count r) {
+    const float* const row = x + r * parts.count;
+    const Pack same = Pack{} + of_rows[r];
+    Pack result = Pack{} + F::neutral;
+    for (Count v = 0; v + 1 < (Vectors > 0 ? Vectors : parts.vectors); ++v)
+      result = F::of(result, Whole()(row + v * lanes), same);
+    return F::of(result, load_part(row + parts.last, parts.part, F::rest(same)), same);
+  };
+  if (All) {
+#pragma GCC unroll 16
+    for (Count r = 0; r < lanes; ++r) packs[r] = of_row(r);
+  } else {
+    for (Count r = 0; r < lanes; ++r) packs[r] = r < rows ? of_row(r) : Pack{};
+  }
+  return across<F>(packs);
+}
+
+/// y = value(vector of x, place in the row, load, r) for each of so many rows; load(p) is what lies at p as the
+/// vector of x does.
+template <int Vectors, class Value>
+inline void write_rows(const float* x, float* y, Count rows, const RowParts& parts, const Value& value) {
+  const Whole whole;
+  const Some some{parts.part, Pack{}};
+  for (Count r = 0; r < rows; ++r) {
+    const float* const from = x + r * parts.count;
+    float* const to = y + r * parts.count;
+    for (Count v = 0; v + 1 < (Vectors > 0 ? Vectors : parts.vectors); ++v)
+      keep(to + v * lanes, value(whole(from + v * lanes), v * lanes, whole, r));
+    store_part(to + parts.last, parts.part, value(some(from + parts.last), parts.last, some, r));
+  }
+}
+
+struct SumOfRow : SumOf {
+  static Pack of(Pack result, Pack x, Pack) { return result + x; }
+  static Pack rest(Pack) { return Pack{}; }
+};
+struct SquaresOfRow : SumOf {
+  static Pack of(Pack result, Pack x, Pack) { return result + x * x; }
+  static Pack rest(Pack) { return Pack{}; }
+};
+/// Squares of what is above (or below) the mean.
+struct SpreadOfRow : SumOf {
+  static Pack of(Pack result, Pack x, Pack mean) {
+    const Pack d = x - mean;
+    return result + d * d;
+  }
+  static Pack rest(Pack mean) { return mean; }
+};
+struct MaximumOfRow : ExtremumOf<false, false> {
+  static Pack of(Pack result, Pack x, Pack) { return both(result, x); }
+  static Pack rest(Pack) { return Pack{} - HUGE_VALF; }
+};
+
+struct Softmax {
+  void one(const float* x, float* y, Count count) const {
+    const float top = maximum(x, count);
+    float total = 0;
+#pragma omp simd reduction(+ : total)
+    for (Count i = 0; i < count; ++i) {
+      const float e = exponential(x[i] - top);
+      y[i] = e;
+      total += e;
+    }
+    scale(y, count, 1.0f / total);
+  }
+  template <int Vectors, bool All>
+  void group(const float* x, float* y, Count rows, const RowParts& parts) const {
+    float tops[lanes] = {}, factors[lanes];
+    keep(tops, reduce_rows<MaximumOfRow, Vectors, All>(x, rows, parts, tops));
+    const Count vectors = Vectors > 0 ? Vectors : parts.vectors;
+    // Whole vectors, as what is written in part and read at once has to wait.
+    float local[(Vectors > 0 ? Vectors * lanes : short_row) * lanes];
+    float* const powers = parts.count == vectors * lanes ? y : local;
+    Pack packs[lanes];
+    for (Count r = 0; r < (All ? lanes : rows); ++r) {
+      const float* const row = x + r * parts.count;
+      float* const to = powers + r * vectors * lanes;
+      // Behind the row, powers that are nothing beside the 1 of its greatest element. (Those of -inf take time.)
+      const Some some{parts.part, Pack{} + (tops[r] - 80.0f)};
+      Pack total = {};
+      for (Count v = 0; v < vectors; ++v) {
+        const Pack element = v + 1 < vectors ? Whole()(row + v * lanes) : some(row + v * lanes);
+        const Pack power = exponential(element - tops[r]);
+        keep(to + v * lanes, power);
+        total += power;
       }
+      packs[r] = total;
+    }
+    for (Count r = rows; r < lanes; ++r) packs[r] = Pack{};
+    keep(factors, 1.0f / across<SumOf>(packs));
+    for (Count r = 0; r < (All ? lanes : rows); ++r) {
+      const float* const from = powers + r * vectors * lanes;
+      float* const row = y + r * parts.count;
+      for (Count v = 0; v + 1 < vectors; ++v) keep(row + v * lanes, Whole()(from + v * lanes) * factors[r]);
+      store_part(row + parts.last, parts.part, Whole()(from + parts.last) * factors[r]);
+    }
+  }
+};
+
+struct LayerNorm {
+  const float *scales, *bias;
+  float epsilon;
+  void one(const float* x, float* y, Count count) const {
+    const float mean = sum(x, count) / static_cast<float>(count);
+    const float factor = 1.0f / sqrtf(squares(x, count, mean) / static_cast<float>(count) + epsilon);
+#pragma omp simd
+    for (Count i = 0; i < count; ++i) y[i] = (x[i] - mean) * factor * scales[i] + bias[i];
+  }
+  template <int Vectors, bool All>
+  void group(const float* x, float* y, Count rows, const RowParts& parts) const {
+    const auto length = static_cast<float>(parts.count);
+    float means[lanes] = {}, factors[lanes];
+    keep(means, reduce_rows<SumOfRow, Vectors, All>(x, rows, parts, means) / length);
+    const Pack spread = reduce_rows<SpreadOfRow, Vectors, All>(x, rows, parts, means);
+    keep(factors, 1.0f / root(spread / length + epsilon));
+    write_rows<Vectors>(x, y, rows, parts, [&](Pack element, Count at, const auto& load, Count r) {
+      return (element - means[r]) * factors[r] * load(scales + at) + load(bias + at);
+    });
+  }
+};
+
+struct RmsNorm {
+  const float* scales;
+  float epsilon;
+  void one(const float* x, float* y, Count count) const {
+    const float factor = 1.0f / sqrtf(dot(x, x, count) / static_cast<float>(count) + epsilon);
+#pragma omp simd
+    for (Count i = 0; i < count; ++i) y[i] = x[i] * factor * scales[i];
+  }
+  template <int Vectors, bool All>
+  void group(const float* x, float* y, Count rows, const RowParts& parts) const {
+    float factors[lanes] = {};
+    const Pack squares = reduce_rows<SquaresOfRow, Vectors, All>(x, rows, parts, factors);
+    keep(factors, 1.0f / root(squares / static_cast<float>(parts.count) + epsilon));
+    write_rows<Vectors>(x, y, rows, parts, [&](Pack element, Count at, const auto& load, Count r) {
+      return element * factors[r] * load(scales + at);
+    });
+  }
+};
+
+template <int Vectors, class Operation>
+void in_groups(const Operation& operation, const float* x, float* y, Count rows, const RowParts& parts) {
+  for (; rows >= lanes; rows -= lanes, x += lanes * parts.count, y += lanes * parts.count)
+    operation.template group<Vectors, true>(x, y, lanes, parts);
+  if (rows > 0) operation.template group<Vectors, false>(x, y, rows, parts);
+}
+
+template <class Operation>
+void each_row(const Operation& operation, const float* x, float* y, Count rows, Count count) {
+  if (count > short_row) {
+    for (Count r = 0; r < rows; ++r) operation.one(x + r * count, y + r * count, count);
+    return;
+  }
+  const Count vectors = (count + lanes - 1) / lanes, last = (vectors - 1) * lanes;
+  const RowParts parts{count, vectors, last, part_of(count - last)};
+  switch (vectors) {
+    case 1:
+      return in_groups<1>(operation, x, y, rows, parts);
+    case 2:
+      return in_groups<2>(operation, x, y, rows, parts);
+    case 3:
+      return in_groups<3>(operation, x, y, rows, parts);
+    case 4:
+      return in_groups<4>(operation, x, y, rows, parts);
+    default:
+      return in_groups<0>(operation, x, y, rows, parts);
+  }
+}
+
+void softmax(const float* x, float* y, Count rows, Count count) { each_row(Softmax(), x, y, rows, count); }
+
+void layer_norm(const float* x, const float* scales, const float* bias, float* y, Count rows, Count count,
+                float epsilon) {
+  each_row(LayerNorm{scales, bias, epsilon}, x, y, rows, count);
+}
+
+void rms_norm(const float* x, const float* scales, float* y, Count rows, Count count, float epsilon) {
+  each_row(RmsNorm{scales, epsilon}, x, y, rows, count);
+}
+
+// ---- Transposition.
+
+/// Of so few elements of a tile, each by itself.
+constexpr Count few_of_tile = lanes * 4;
+
+void transpose_each(const float* x, Count x_stride, float* y, Count y_stride, Count rows, Count columns) {
+  for (Count i = 0; i < rows; ++i)
+    for (Count j = 0; j < columns; ++j) y[i * y_stride + j] = x[j * x_stride + i];
+}
+
+void transpose_part(const float* x, Count x_stride, float* y, Count y_stride, Count rows, Count columns) {
+  Pack tile[lanes];
+  const Part of_x = part_of(rows), of_y = part_of(columns);
+  for (Count j = 0; j < lanes; ++j) tile[j] = j < columns ? load_part(x + j * x_stride, of_x, Pack{}) : Pack{};
+  exchange(tile);
+  for (Count i = 0; i < rows; ++i) store_part(y + i * y_stride, of_y, tile[i]);
+}
+
+void transpose_tile(const float* x, Count x_stride, float* y, Count y_stride) {
+  Pack tile[lanes];
+#pragma GCC unroll 16
+  for (Count j = 0; j < lanes; ++j) tile[j] = Whole()(x + j * x_stride);
+  exchange(tile);
+#pragma GCC unroll 16
+  for (Count i = 0; i < lanes; ++i) keep(y + i * y_stride, tile[i]);
+}
+
+void transpose(const float* x, Count x_stride, float* y, Count y_stride, Count rows, Count columns) {
+  for (Count j = 0; j < columns; j += lanes) {
+    const Count some_columns = columns - j < lanes ? columns - j : lanes;
+    for (Count i = 0; i < rows; i += lanes) {
+      const Count some_rows = rows - i < lanes ? rows - i : lanes;
+      const float* const from = x + j * x_stride + i;
+      float* const to = y + i * y_stride + j;
+      if (some_rows == lanes && some_columns == lanes)
+        transpose_tile(from, x_stride, to, y_stride);
+      else if (some_rows * some_columns > few_of_tile)
+        transpose_part(from, x_stride, to, y_stride, some_rows, some_columns);
+      else
+        transpose_each(from, x_stride, to, y_stride, some_rows, some_columns);
     }
   }
 }

@@ -143,11 +143,8 @@ class Rows final : public Kernel {
     parallel_chunks(threads_, rows_, grain, [&](std::int64_t begin, std::int64_t end) {
       std::vector<const float*> operands;
       for (const std::byte* const input : arguments.inputs) operands.push_back(floats(input));
-      const float* const x = operands[0];
-      for (std::int64_t row = begin; row < end; ++row) {
-        operands[0] = x + row * loop_.length();
-        loop_.compute(operands, y + row * loop_.length());
-      }
+      operands[0] += begin * loop_.length();
+      loop_.compute(operands, y + begin * loop_.length(), end - begin);
     });
     return {};
   }

@@ -27,14 +27,14 @@ std::optional<RowLoop> RowLoop::of(const KernelRequest& request, const OperatorR
                  static_cast<float>(request.attributes.real("epsilon")));
 }
 
-void RowLoop::compute(std::span<const float* const> operands, float* y) const {
+void RowLoop::compute(std::span<const float* const> operands, float* y, std::int64_t rows) const {
   switch (kind_) {
     case Kind::softmax:
-      return loops().softmax(operands[0], y, length_);
+      return loops().softmax(operands[0], y, rows, length_);
     case Kind::layer_norm:
-      return loops().layer_norm(operands[0], operands[1], operands[2], y, length_, epsilon_);
+      return loops().layer_norm(operands[0], operands[1], operands[2], y, rows, length_, epsilon_);
     case Kind::rms_norm:
-      return loops().rms_norm(operands[0], operands[1], y, length_, epsilon_);
+      return loops().rms_norm(operands[0], operands[1], y, rows, length_, epsilon_);
   }
 }
 

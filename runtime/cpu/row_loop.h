@@ -11,7 +11,7 @@
 
 namespace taso::cpu {
 
-/// One row, by loops of cpu/loops.h.
+/// Rows, by loops of cpu/loops.h. What one becomes does not depend on those computed with it.
 class RowLoop {
  public:
   /// Nothing where the operator is no such one, an operand is not f32, or the elements of a row do not lie together.
@@ -21,8 +21,8 @@ class RowLoop {
   [[nodiscard]] std::int64_t length() const { return length_; }
   /// Of an element, in additions.
   [[nodiscard]] double work() const { return kind_ == Kind::softmax ? 8 : 4; }
-  /// `operands`: the row of the first, and the elements of the others, as many as a row has. `y` may be the first.
-  void compute(std::span<const float* const> operands, float* y) const;
+  /// `operands`: the rows of the first, and the elements of the others, as many as one row has. `y` may be the first.
+  void compute(std::span<const float* const> operands, float* y, std::int64_t rows) const;
 
  private:
   enum class Kind : std::uint8_t { softmax, layer_norm, rms_norm };

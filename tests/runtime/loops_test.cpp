@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <functional>
 #include <numbers>
 #include <string>
@@ -178,17 +180,193 @@ TEST(Loops, PanelProducts) {
       }
 }
 
+// What is behind the columns of y stays.
 TEST(Loops, Transpose) {
   for (const LoopTable* table : tables())
-    for (const auto& [rows, columns] : {std::pair{1, 1}, {16, 16}, {17, 33}, {3, 40}, {40, 3}}) {
-      std::vector<float> x(static_cast<std::size_t>(rows * columns)), y(x.size(), -1.0f);
-      for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
-      // x is [columns, rows], y is [rows, columns].
-      table->transpose(x.data(), rows, y.data(), columns, rows, columns);
-      for (int i = 0; i < rows; ++i)
-        for (int j = 0; j < columns; ++j)
-          ASSERT_EQ(y[static_cast<std::size_t>(i * columns + j)], x[static_cast<std::size_t>(j * rows + i)]);
+    for (std::size_t rows = 1; rows <= 37; ++rows)
+      for (const std::size_t columns : {1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 33}) {
+        const std::size_t apart = columns + 2;
+        std::vector<float> x(rows * columns), y(rows * apart, -1.0F);
+        for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+        // x is [columns, rows], y is [rows, columns].
+        table->transpose(x.data(), static_cast<std::int64_t>(rows), y.data(), static_cast<std::int64_t>(apart),
+                         static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns));
+        for (std::size_t i = 0; i < rows; ++i)
+          for (std::size_t j = 0; j < apart; ++j)
+            ASSERT_EQ(y[i * apart + j], j < columns ? x[j * rows + i] : -1.0F)
+                << table->instruction_set << " " << rows << " x " << columns;
+      }
+}
+
+/// One of the loops over rows.
+struct RowsOf {
+  const char* name;
+  std::function<void(const LoopTable& table, const float* x, float* y, std::int64_t rows, std::int64_t count)> loop;
+  std::function<std::vector<double>(const std::vector<double>& row)> exact;
+};
+
+constexpr float row_epsilon = 1e-5F;
+float scale_at(std::size_t i) { return 0.5F + static_cast<float>(i % 5); }
+float bias_at(std::size_t i) { return static_cast<float>(i % 3) - 1.0F; }
+
+double mean_of(const std::vector<double>& row, const std::function<double(double)>& function) {
+  double total = 0;
+  for (const double x : row) total += function(x);
+  return total / static_cast<double>(row.size());
+}
+
+std::vector<RowsOf> loops_over_rows() {
+  static const std::vector<float> scales = [] {
+    std::vector<float> list;
+    for (std::size_t i = 0; i < 1000; ++i) list.push_back(scale_at(i));
+    return list;
+  }();
+  static const std::vector<float> bias = [] {
+    std::vector<float> list;
+    for (std::size_t i = 0; i < 1000; ++i) list.push_back(bias_at(i));
+    return list;
+  }();
+  const auto each = [](std::vector<double> row, const std::function<double(double, std::size_t)>& function) {
+    for (std::size_t i = 0; i < row.size(); ++i) row[i] = function(row[i], i);
+    return row;
+  };
+  return {
+      {"softmax",
+       [](const LoopTable& table, const float* x, float* y, std::int64_t rows, std::int64_t count) {
+         table.softmax(x, y, rows, count);
+       },
+       [=](const std::vector<double>& row) {
+         const double top = *std::max_element(row.begin(), row.end());
+         const double mean = mean_of(row, [&](double x) { return std::exp(x - top); });
+         return each(row,
+                     [&](double x, std::size_t) { return std::exp(x - top) / mean / static_cast<double>(row.size()); });
+       }},
+      {"layer_norm",
+       [](const LoopTable& table, const float* x, float* y, std::int64_t rows, std::int64_t count) {
+         table.layer_norm(x, scales.data(), bias.data(), y, rows, count, row_epsilon);
+       },
+       [=](const std::vector<double>& row) {
+         const double mean = mean_of(row, [](double x) { return x; });
+         const double variance = mean_of(row, [&](double x) { return (x - mean) * (x - mean); });
+         return each(row, [&](double x, std::size_t i) {
+           return (x - mean) / std::sqrt(variance + static_cast<double>(row_epsilon)) *
+                      static_cast<double>(scale_at(i)) +
+                  static_cast<double>(bias_at(i));
+         });
+       }},
+      {"rms_norm",
+       [](const LoopTable& table, const float* x, float* y, std::int64_t rows, std::int64_t count) {
+         table.rms_norm(x, scales.data(), y, rows, count, row_epsilon);
+       },
+       [=](const std::vector<double>& row) {
+         const double squares = mean_of(row, [](double x) { return x * x; });
+         return each(row, [&](double x, std::size_t i) {
+           return x / std::sqrt(squares + static_cast<double>(row_epsilon)) * static_cast<double>(scale_at(i));
+         });
+       }},
+  };
+}
+
+std::vector<std::size_t> lengths_of_rows() {
+  std::vector<std::size_t> lengths;
+  for (std::size_t length = 1; length <= 70; ++length) lengths.push_back(length);
+  for (const std::size_t length : {80, 127, 255, 256, 257, 300}) lengths.push_back(length);
+  return lengths;
+}
+
+std::uint32_t bits_of(float value) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+// Right, the same to the bit with and without rows beside it and in place, and nothing is written behind.
+TEST(Loops, Rows) {
+  constexpr std::size_t most = 35;
+  for (const LoopTable* table : tables())
+    for (const RowsOf& of : loops_over_rows())
+      for (const std::size_t length : lengths_of_rows()) {
+        const auto count = static_cast<std::int64_t>(length);
+        std::vector<float> x(most * length), alone(most * length);
+        for (std::size_t i = 0; i < x.size(); ++i)
+          x[i] = static_cast<float>(std::sin(static_cast<double>(i * i)) * 4 + 1);
+        for (std::size_t r = 0; r < most; ++r) {
+          of.loop(*table, x.data() + r * length, alone.data() + r * length, 1, count);
+          std::vector<double> row;
+          for (std::size_t i = 0; i < length; ++i) row.push_back(static_cast<double>(x[r * length + i]));
+          const std::vector<double> exact = of.exact(row);
+          for (std::size_t i = 0; i < length; ++i)
+            ASSERT_NEAR(static_cast<double>(alone[r * length + i]), exact[i], 1e-5) << of.name << " " << length;
+        }
+        for (const std::size_t rows : {std::size_t{2}, std::size_t{7}, std::size_t{16}, most}) {
+          std::vector<float> y(x.size() + 1, -7.0F), in_place = x;
+          of.loop(*table, x.data(), y.data(), static_cast<std::int64_t>(rows), count);
+          of.loop(*table, in_place.data(), in_place.data(), static_cast<std::int64_t>(rows), count);
+          for (std::size_t i = 0; i < rows * length; ++i) {
+            ASSERT_EQ(bits_of(y[i]), bits_of(alone[i]))
+                << of.name << " of " << rows << " rows of " << length << ", " << table->instruction_set;
+            ASSERT_EQ(bits_of(in_place[i]), bits_of(alone[i])) << of.name << " in place";
+          }
+          ASSERT_EQ(y[rows * length], -7.0F) << of.name << " of " << rows << " rows of " << length;
+        }
+      }
+}
+
+// A row of special numbers is special by itself.
+TEST(Loops, RowsOfSpecialNumbers) {
+  const float tiny = 1e-41F;  // subnormal
+  for (const LoopTable* table : tables())
+    for (const RowsOf& of : loops_over_rows())
+      for (const std::size_t length : lengths_of_rows()) {
+        const auto count = static_cast<std::int64_t>(length);
+        const std::size_t place = length * 7 / 11;
+        std::vector<float> x(5 * length), y(x.size()), plain(length);
+        for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % length % 6);
+        of.loop(*table, x.data(), plain.data(), 1, count);
+        x[place] = NAN;
+        x[length + place] = HUGE_VALF;
+        x[2 * length + place] = -HUGE_VALF;
+        for (std::size_t i = 0; i < length; ++i) x[3 * length + i] = tiny;
+        of.loop(*table, x.data(), y.data(), 5, count);
+        const bool is_softmax = std::string(of.name) == "softmax", is_rms = std::string(of.name) == "rms_norm";
+        for (std::size_t i = 0; i < length; ++i) {
+          const auto at = [&](std::size_t row) { return y[row * length + i]; };
+          const std::string text = std::string(of.name) + " " + std::to_string(length) + " " + table->instruction_set;
+          ASSERT_TRUE(std::isnan(at(0))) << text;
+          if (is_softmax) {
+            ASSERT_TRUE(std::isnan(at(1))) << text;
+            ASSERT_EQ(std::isnan(at(2)), length == 1) << text;
+            ASSERT_TRUE(length == 1 || i != place || at(2) == 0) << text;
+            ASSERT_NEAR(at(3), 1.0F / static_cast<float>(length), 1e-6) << text;
+          } else {
+            // The quotient by an infinite root is 0, but of what is infinite itself.
+            ASSERT_EQ(std::isnan(at(1)), !is_rms || i == place) << text;
+            ASSERT_EQ(std::isnan(at(2)), !is_rms || i == place) << text;
+            ASSERT_NEAR(at(3), is_rms ? 0.0F : bias_at(i), 1e-6) << text;
+          }
+          ASSERT_EQ(bits_of(at(4)), bits_of(plain[i])) << text;
+        }
+      }
+}
+
+// Where 1 + erf(x) would cancel.
+TEST(Loops, GeluBelowZero) {
+  std::vector<float> x, y;
+  for (int i = 0; i <= 600; ++i) x.push_back(static_cast<float>(-i) / 100.0F);
+  y.resize(x.size());
+  for (const LoopTable* table : tables()) {
+    entry(*table, "gelu").loop(x.data(), y.data(), static_cast<std::int64_t>(x.size()), 0, 0);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const auto exact = static_cast<double>(x[i]) / 2 * std::erfc(static_cast<double>(-x[i]) / std::sqrt(2.0));
+      ASSERT_NEAR(static_cast<double>(y[i]), exact, -1e-5 * exact) << x[i] << " " << table->instruction_set;
     }
+    const std::vector<float> far = {-8.1F, -1e30F, 8.1F, 1e30F, HUGE_VALF, -HUGE_VALF, -0.0F};
+    std::vector<float> of_far(far.size());
+    entry(*table, "gelu").loop(far.data(), of_far.data(), static_cast<std::int64_t>(far.size()), 0, 0);
+    for (std::size_t i = 0; i < 5; ++i) ASSERT_EQ(of_far[i], far[i] < 0 ? 0.0F : far[i]) << far[i];
+    ASSERT_TRUE(std::isnan(of_far[5]));
+    ASSERT_EQ(bits_of(of_far[6]), bits_of(-0.0F));
+  }
 }
 
 }  // namespace
