@@ -63,7 +63,8 @@ Expected<std::unique_ptr<Kernel>> KernelLibrary::create(const KernelRequest& req
 KernelOffer KernelLibrary::fused_offer(const KernelRequest& request) const {
   if (set_ != KernelSet::cpu) return {nullptr, "only the processor's kernels are joined here"};
   if (KernelOffer elements = cpu::fused_elements(request, *registry_); elements.kernel) return elements;
-  return cpu::fused_moves(request, *registry_);
+  if (KernelOffer moves = cpu::fused_moves(request, *registry_); moves.kernel) return moves;
+  return cpu::onednn_clipped_convolution(request, *registry_);
 }
 
 bool KernelLibrary::fuses(const KernelRequest& request) const {
@@ -77,7 +78,8 @@ bool KernelLibrary::writes_within(const KernelRequest& request) const {
 
 bool KernelLibrary::may_fuse(const KernelRequest& part) const {
   return backend_ ||
-         (set_ == KernelSet::cpu && (cpu::is_fusable_element(part, *registry_) || cpu::is_fusable_move(part)));
+         (set_ == KernelSet::cpu && (cpu::is_fusable_element(part, *registry_) || cpu::is_fusable_move(part) ||
+                                      cpu::is_clippable(part)));
 }
 
 KernelOffer KernelLibrary::create_on_device(const KernelRequest& request) const {
@@ -99,7 +101,7 @@ std::optional<Layout> KernelLibrary::blocks() const {
 }
 
 /// Raised with every change that makes kernels faster or slower: costs measured before it do not count.
-constexpr int kernel_generation = 6;
+constexpr int kernel_generation = 7;
 
 std::string KernelLibrary::device() const {
   if (backend_) return backend_->identity();

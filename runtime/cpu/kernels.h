@@ -42,6 +42,10 @@ namespace taso::cpu {
 [[nodiscard]] KernelOffer onednn_convolution(const KernelRequest& request, const OperatorRegistry& registry);
 /// A convolution whose residual is added by a loop over its result, for primitives that are slow to add.
 [[nodiscard]] KernelOffer onednn_convolution_and_sum(const KernelRequest& request, const OperatorRegistry& registry);
+/// A fused request of a convolution and a clip of its result (as relu6), which no activation of an attribute is.
+[[nodiscard]] KernelOffer onednn_clipped_convolution(const KernelRequest& request, const OperatorRegistry& registry);
+/// Whether a request can be the convolution.
+[[nodiscard]] bool is_clippable(const KernelRequest& part);
 [[nodiscard]] KernelOffer onednn_matmul(const KernelRequest& request, const OperatorRegistry& registry);
 /// The same, and what oneDNN has only as "ref": slow, but faster than the definitions.
 [[nodiscard]] KernelOffer onednn_slow_convolution(const KernelRequest& request, const OperatorRegistry& registry);

@@ -904,7 +904,48 @@ void transpose_tile(const float* x, Count x_stride, float* y, Count y_stride) {
   for (Count i = 0; i < lanes; ++i) keep(y + i * y_stride, tile[i]);
 }
 
+/// Lane l of what begins at element `First` of y, of vectors a and b that are columns `Column` and the next, or a
+/// vector that has those before already, and column `Column`.
+template <int Columns, int First, int Column, bool Begins, int... I>
+inline Pack woven(Pack a, Pack b, Lanes<I...>) {
+  constexpr int width = static_cast<int>(lanes);
+  return __builtin_shufflevector(a, b,
+                                 ((First + I) % Columns < Column    ? (Begins ? (First + I) / Columns : I)
+                                  : (First + I) % Columns == Column ? width + (First + I) / Columns
+                                                                    : I)...);
+}
+
+template <int Columns, int Vector = 0>
+inline void weave(const Pack* columns, float* y) {
+  constexpr int first = Vector * static_cast<int>(lanes);
+  Pack made = woven<Columns, first, 1, true>(columns[0], columns[1], AllLanes());
+  if constexpr (Columns > 2) made = woven<Columns, first, 2, false>(made, columns[2], AllLanes());
+  if constexpr (Columns > 3) made = woven<Columns, first, 3, false>(made, columns[3], AllLanes());
+  keep(y + first, made);
+  if constexpr (Vector + 1 < Columns) weave<Columns, Vector + 1>(columns, y);
+}
+
+/// Few columns that lie together, as channels of an image: `lanes` rows at a time are as many vectors. Returns how many
+/// rows are done.
+template <int Columns>
+Count weave_rows(const float* x, Count x_stride, float* y, Count rows) {
+  Count done = 0;
+  for (; done + lanes <= rows; done += lanes) {
+    Pack columns[Columns];
+    for (int j = 0; j < Columns; ++j) columns[j] = Whole()(x + j * x_stride + done);
+    weave<Columns>(columns, y + done * Columns);
+  }
+  return done;
+}
+
 void transpose(const float* x, Count x_stride, float* y, Count y_stride, Count rows, Count columns) {
+  if (columns == y_stride && columns > 1 && columns <= 4) {
+    const Count done = columns == 2   ? weave_rows<2>(x, x_stride, y, rows)
+                       : columns == 3 ? weave_rows<3>(x, x_stride, y, rows)
+                                      : weave_rows<4>(x, x_stride, y, rows);
+    transpose_each(x + done, x_stride, y + done * columns, y_stride, rows - done, columns);
+    return;
+  }
   for (Count j = 0; j < columns; j += lanes) {
     const Count some_columns = columns - j < lanes ? columns - j : lanes;
     for (Count i = 0; i < rows; i += lanes) {

@@ -381,6 +381,15 @@ Activation activation_of(const KernelRequest& request, bool as_loop = false) {
   return activation;
 }
 
+/// A clip as the activation.
+Activation clip_of(const KernelRequest& clip) {
+  Activation activation;
+  activation.fused = algorithm::eltwise_clip;
+  activation.alpha = static_cast<float>(clip.attributes.real("min"));
+  activation.beta = static_cast<float>(clip.attributes.real("max"));
+  return activation;
+}
+
 /// `sum`: what the output holds is added before the activation.
 dnnl::primitive_attr attributes_for(const Activation& activation, bool sum = false) {
   dnnl::post_ops operations;
@@ -421,6 +430,8 @@ struct ConvolutionPlan {
   bool accept_reference = false;
   /// The residual is added by a loop over the output instead of by the primitive, to a copy of it.
   bool add_last = false;
+  /// What follows instead of the activation.
+  const KernelRequest* clip = nullptr;
 };
 
 KernelOffer convolution(const KernelRequest& request, const ConvolutionPlan& plan) {
@@ -433,7 +444,8 @@ KernelOffer convolution(const KernelRequest& request, const ConvolutionPlan& pla
   const auto& strides = request.attributes.integers("strides");
   const auto& pads = request.attributes.integers("pads");
   const auto& dilations = request.attributes.integers("dilations");
-  const Activation activation = activation_of(request, adds && plan.add_last);
+  const Activation activation =
+      plan.clip != nullptr ? clip_of(*plan.clip) : activation_of(request, adds && plan.add_last);
   if (!activation.known) return decline("no such activation");
   if (adds && !same_bytes(y.type.shape, request.inputs[residual].layout, y.layout))
     return decline("the residual lies otherwise than the result");
@@ -654,6 +666,9 @@ KernelOffer matmul_of(const KernelRequest& request, bool accept_reference) {
 
 }  // namespace
 
+bool is_clippable(const KernelRequest& part) {
+  return part.op == "conv2d" || (part.op == "conv2d_bias_act" && part.attributes.symbol("act") == "identity");
+}
 KernelOffer onednn_convolution(const KernelRequest& request, const OperatorRegistry&) {
   return offered(request, [](const KernelRequest& asked) { return convolution(asked, {}); });
 }
@@ -665,6 +680,19 @@ KernelOffer onednn_slow_convolution(const KernelRequest& request, const Operator
   return offered(request, [](const KernelRequest& asked) {
     return convolution(asked, {.accept_reference = true, .add_last = true});
   });
+}
+KernelOffer onednn_clipped_convolution(const KernelRequest& request, const OperatorRegistry&) {
+  if (!request.fused || request.fused->parts.size() != 2 || request.outputs.size() != 1)
+    return decline("not two parts");
+  const FusedPart &first = request.fused->parts[0], &last = request.fused->parts[1];
+  if (!is_clippable(first.request) || last.request.op != "clip") return decline("not a convolution and a clip");
+  if (last.sources[0].is_input) return decline("another tensor is clipped");
+  if (first.request.outputs != request.outputs) return decline("the clip lies otherwise");
+  for (std::size_t i = 0; i < first.sources.size(); ++i)
+    if (!(first.sources[i] == FusedPart::Source{true, static_cast<std::uint32_t>(i), 0}))
+      return decline("an operand is read twice");
+  return offered(first.request,
+                 [&](const KernelRequest& asked) { return convolution(asked, {.clip = &last.request}); });
 }
 KernelOffer onednn_matmul(const KernelRequest& request, const OperatorRegistry&) { return matmul_of(request, false); }
 KernelOffer onednn_slow_matmul(const KernelRequest& request, const OperatorRegistry&) {

@@ -9,6 +9,10 @@ KernelOffer onednn_convolution(const KernelRequest&, const OperatorRegistry&) {
 KernelOffer onednn_convolution_and_sum(const KernelRequest&, const OperatorRegistry&) {
   return decline("built without oneDNN");
 }
+KernelOffer onednn_clipped_convolution(const KernelRequest&, const OperatorRegistry&) {
+  return decline("built without oneDNN");
+}
+bool is_clippable(const KernelRequest&) { return false; }
 KernelOffer onednn_matmul(const KernelRequest&, const OperatorRegistry&) { return decline("built without oneDNN"); }
 KernelOffer onednn_slow_convolution(const KernelRequest&, const OperatorRegistry&) {
   return decline("built without oneDNN");

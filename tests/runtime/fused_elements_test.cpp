@@ -82,6 +82,14 @@ TEST(FusedElements, ComputeWhatTheirPartsDo) {
       {"input x f32[5, 70]\ninput s f32[70]\ninput b f32[70]\ninput y f32[5, 70]\nz = add(x, y)\noutput z\n"
        "output layer_norm(z, s, b; epsilon=0.00001)\n",
        {"add+layer_norm"}},
+      {"input x f32[300, 16]\ninput s f32[16]\ninput b f32[16]\n"
+       "output layer_norm(layer_norm(x, s, b; epsilon=0.00001), b, s; epsilon=0.001)\n",
+       {"layer_norm+layer_norm"}},
+      {"input x f32[41, 2, 7]\ninput s f32[7]\nz = rms_norm(x, s; epsilon=0.001)\n"
+       "output mul(z, broadcast(s; shape=[41, 2, 7]))\n",
+       {"rms_norm+mul"}},
+      {"input x f32[2000, 1]\ninput s f32[1]\noutput layer_norm(exp(x), s, s; epsilon=0.001)\n", {"exp+layer_norm"}},
+      {"input x f32[40]\ninput s f32[40]\noutput rms_norm(x, exp(s); epsilon=0.001)\n", {"exp+rms_norm"}},
       {"input x f32[2, 3, 40, 24]\ninput m f32[2, 1, 1, 24]\ninput c f32[]\n"
        "output softmax(add(mul(x, broadcast(c; shape=[2, 3, 40, 24])), broadcast(m; shape=[2, 3, 40, 24])); axis=-1)\n",
        {"mul+add+softmax"}},

@@ -184,18 +184,19 @@ TEST(Loops, PanelProducts) {
 TEST(Loops, Transpose) {
   for (const LoopTable* table : tables())
     for (std::size_t rows = 1; rows <= 37; ++rows)
-      for (const std::size_t columns : {1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 33}) {
-        const std::size_t apart = columns + 2;
-        std::vector<float> x(rows * columns), y(rows * apart, -1.0F);
-        for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
-        // x is [columns, rows], y is [rows, columns].
-        table->transpose(x.data(), static_cast<std::int64_t>(rows), y.data(), static_cast<std::int64_t>(apart),
-                         static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns));
-        for (std::size_t i = 0; i < rows; ++i)
-          for (std::size_t j = 0; j < apart; ++j)
-            ASSERT_EQ(y[i * apart + j], j < columns ? x[j * rows + i] : -1.0F)
-                << table->instruction_set << " " << rows << " x " << columns;
-      }
+      for (const std::size_t columns : {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 33})
+        for (const std::size_t more : {0, 2}) {
+          const std::size_t apart = columns + more;
+          std::vector<float> x(rows * columns), y(rows * apart, -1.0F);
+          for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+          // x is [columns, rows], y is [rows, columns].
+          table->transpose(x.data(), static_cast<std::int64_t>(rows), y.data(), static_cast<std::int64_t>(apart),
+                           static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns));
+          for (std::size_t i = 0; i < rows; ++i)
+            for (std::size_t j = 0; j < apart; ++j)
+              ASSERT_EQ(y[i * apart + j], j < columns ? x[j * rows + i] : -1.0F)
+                  << table->instruction_set << " " << rows << " x " << columns;
+        }
 }
 
 /// One of the loops over rows.
