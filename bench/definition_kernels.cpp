@@ -1,6 +1,7 @@
 // definition_kernels: how long kernels made of definitions take (runtime/cpu/definition.cpp) beside those written by
 // hand and the evaluation in double, for some operators; and the same of operators of a user, which have no other
 // kernels. Writes a markdown table. Median of seven executions, one thread, operands in the caches as they fall.
+// usage: definition_kernels [TEXT]: only graphs that contain the text.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/graph_text.h"
@@ -49,6 +51,12 @@ constexpr const char* graphs[] = {
     "input x f32[256, 1024]\noutput softmax(x)\n",
     "input x f32[256, 1024]\noutput own_softmax(x)\n",
     "input x f32[256, 1024]\nweight s f32[1024]\nweight b f32[1024]\noutput layer_norm(x, s, b)\n",
+    "input x f32[16384, 16]\nweight s f32[16]\nweight b f32[16]\noutput layer_norm(x, s, b)\n",
+    "input x f32[256, 1024]\nweight s f32[1024]\noutput rms_norm(x, s)\n",
+    "input x f32[2, 64, 32, 32]\nweight s f32[64]\nweight b f32[64]\noutput group_norm(x, s, b; groups=8)\n",
+    "input x f32[2, 64, 32, 32]\nweight s f32[64]\nweight b f32[64]\noutput group_norm(x, s, b; groups=64)\n",
+    "input x f32[2, 64, 32, 32]\nweight s f32[64]\nweight b f32[64]\nweight m f32[64]\nweight v f32[64]\n"
+    "output batch_norm(x, s, b, m, v)\n",
     "input x f32[256, 1024]\noutput reduce_sum(x; axes=[-1])\n",
     "input x f32[256, 1024]\noutput reduce_sum(x; axes=[-2])\n",
     "input x f32[256, 1024]\noutput reduce_max(x; axes=[-1])\n",
@@ -98,7 +106,7 @@ double microseconds(const Kernel& kernel, const KernelRequest& request) {
   return times[3];
 }
 
-int run() {
+int run(std::string_view wanted) {
   tools::CommonOptions common;
   common.specs = tools::default_specs();
   const auto shipped = tools::load_operators(common);
@@ -108,6 +116,7 @@ int run() {
   const KernelLibrary library(*operators, KernelSet::cpu);
   fmt::print("| operator | written by hand, us | of the definition, us | in double, us |\n|---|---:|---:|---:|\n");
   for (const char* text : graphs) {
+    if (std::string_view(text).find(wanted) == std::string_view::npos) continue;
     const auto graph = parse_graph(text, "graph", *operators);
     if (!graph) return fmt::print(stderr, "definition_kernels: {}\n", graph.error().to_string()), 1;
     const auto lowered = lower(*graph, *operators, {.channels_last = false});
@@ -132,4 +141,4 @@ int run() {
 }  // namespace
 }  // namespace taso
 
-int main() { return taso::run(); }
+int main(int argc, char** argv) { return taso::run(argc > 1 ? argv[1] : ""); }

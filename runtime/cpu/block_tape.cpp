@@ -75,7 +75,7 @@ class TapeBuilder {
       case Kind::infinity:
         return scalar(std::copysign(std::numeric_limits<float>::infinity(), static_cast<float>(node.number)));
       case Kind::read:
-        return read(node, along);
+        return read(id, along);
       case Kind::slot:
         return slots_[node.slot];
       case Kind::bind: {
@@ -110,17 +110,26 @@ class TapeBuilder {
     return std::nullopt;
   }
 
-  std::optional<TapeValue> read(const LoweredNode& node, Along along) {
+  std::optional<TapeValue> read(std::uint32_t id, Along along) {
+    if (const std::optional<TapeValue> memory = in_memory(id, along)) return memory;
+    const LoweredNode& node = this->node(id);
     const LoweredAccess& access = plan_->stage().accesses[node.access];
     if (!node.operands.empty() || !access.guards.empty() || !access.indirect.empty()) return std::nullopt;
-    const std::int64_t stride = along ? plan_->coefficient(access.offset, *along) : 0;
-    const TapeValue memory{Place::memory, stride == 0, access.offset, access.buffer};
-    if (stride == 0 || stride == 1) return memory;
     TapeStep step = step_of(TapeStep::Kind::strided);
-    step.a = memory;
-    step.stride = stride;
+    step.a = {Place::memory, false, access.offset, access.buffer};
+    step.stride = plan_->coefficient(access.offset, *along);
     step.result = block();
     return append(step);
+  }
+
+  /// What is read as it lies.
+  [[nodiscard]] std::optional<TapeValue> in_memory(std::uint32_t id, Along along) const {
+    const LoweredNode& node = this->node(id);
+    if (node.kind != Kind::read || !node.operands.empty()) return std::nullopt;
+    const LoweredAccess& access = plan_->stage().accesses[node.access];
+    const std::int64_t stride = along ? plan_->coefficient(access.offset, *along) : 0;
+    if (!access.guards.empty() || !access.indirect.empty() || (stride != 0 && stride != 1)) return std::nullopt;
+    return TapeValue{Place::memory, stride == 0, access.offset, access.buffer};
   }
 
   bool bind(const LoweredNode& node, Along along) {
@@ -186,6 +195,7 @@ class TapeBuilder {
     if (!c) return std::nullopt;
     const auto [a, b] = *both;
     const bool on_right = *outer.inner == 1;
+    if (!on_right && chain(a, b, *c, *operation(inner).arithmetic, *outer.arithmetic)) return a;
     if (a.one && b.one) {
       const TapeValue x = binary(*operation(inner).binary, a, b, false);
       return binary(*outer.binary, on_right ? *c : x, on_right ? x : *c, false);
@@ -202,6 +212,24 @@ class TapeBuilder {
     for (const TapeValue& operand : {a, b, *c}) release(operand);
     step.result = block();
     return append(step);
+  }
+
+  /// Makes the last step, (x - b) * c of two numbers, which made a, the chain that goes on to scale and shift each
+  /// element.
+  bool chain(TapeValue a, TapeValue scale, TapeValue shift, Arithmetic third, Arithmetic fourth) {
+    if (tape_.steps_.empty() || last_ + 1 != tape_.steps_.size() || a.place != Place::block) return false;
+    TapeStep& step = tape_.steps_[last_];
+    const auto is_sum = [](Arithmetic of) { return of == Arithmetic::add || of == Arithmetic::subtract; };
+    const bool fits = step.kind == TapeStep::Kind::pair && !step.on_right && step.result.place == Place::block &&
+                      step.result.index == a.index && kept_[a.index] == 0 && step.b.one && step.c.one &&
+                      is_sum(step.first) && (step.second == Arithmetic::multiply || step.by_reciprocal);
+    if (!fits || third != Arithmetic::multiply || !is_sum(fourth) || scale.one != shift.one) return false;
+    if (scale.place == Place::block || shift.place == Place::block) return false;
+    step.kind = TapeStep::Kind::chain;
+    step.d = scale;
+    step.e = shift;
+    step.fourth = fourth;
+    return true;
   }
 
   std::optional<TapeValue> extremum(std::uint32_t id, Along along) {
@@ -223,6 +251,7 @@ class TapeBuilder {
     const bool square = operation(product).square;
     if (fold.reduction == Fold::sum && (square || node(product).kind == Kind::multiply)) {
       std::uint32_t id = fold.operands[0];
+      if (step.kind == TapeStep::Kind::total && spread(step, id, along)) return true;
       for (; id != product; id = node(id).operands[1])
         if (!bind(node(id), along)) return false;
       std::optional<std::pair<TapeValue, TapeValue>> both;
@@ -241,6 +270,33 @@ class TapeBuilder {
     }
     release(step.a);
     if (step.product) release(step.b);
+    return true;
+  }
+
+  /// What is squared, if it is that.
+  [[nodiscard]] std::optional<std::uint32_t> squared(std::uint32_t id) const {
+    if (operation(id).square) return node(id).operands[0];
+    if (node(id).kind != Kind::bind) return std::nullopt;
+    const LoweredNode& product = node(node(id).operands[1]);
+    const auto is_bound = [&](std::uint32_t operand) {
+      return node(operand).kind == Kind::slot && node(operand).slot == node(id).slot;
+    };
+    if (product.kind != Kind::multiply || !is_bound(product.operands[0]) || !is_bound(product.operands[1]))
+      return std::nullopt;
+    return node(id).operands[0];
+  }
+
+  /// Whether the body of a total is the square of a difference of elements in memory from one number: the step then
+  /// adds up such squares.
+  bool spread(TapeStep& step, std::uint32_t id, Along along) {
+    const std::optional<std::uint32_t> difference = squared(id);
+    if (!difference || node(*difference).kind != Kind::subtract || operation(*difference).inner) return false;
+    const std::optional<TapeValue> a = in_memory(node(*difference).operands[0], along);
+    const std::optional<TapeValue> b = in_memory(node(*difference).operands[1], along);
+    step.spread = a && !a->one && b && b->one;
+    if (!step.spread) return false;
+    step.a = *a;
+    step.b = *b;
     return true;
   }
 
@@ -317,6 +373,9 @@ void TapeRunner::run(std::size_t begin, std::size_t end, std::int64_t count, flo
       case TapeStep::Kind::pair:
         pair(step, elements, y);
         break;
+      case TapeStep::Kind::chain:
+        chain(step, elements, y);
+        break;
       case TapeStep::Kind::strided: {
         const float* const from = at(step.a);
         for (std::int64_t k = 0; k < count; ++k) y[k] = from[k * step.stride];
@@ -360,6 +419,18 @@ void TapeRunner::pair(const TapeStep& step, std::int64_t count, float* y) {
   pairs().find(first, second, step.on_right).find(step.a.one, step.b.one, step.c.one)(at(step.a), b, c, y, count);
 }
 
+void TapeRunner::chain(const TapeStep& step, std::int64_t count, float* y) {
+  const float* c = at(step.c);
+  std::optional<float> inverse;
+  if (step.second == Arithmetic::multiply || (inverse = reciprocal(*c)))
+    return pairs().find_chain(step.first, step.fourth, step.d.one)(at(step.a), at(step.b), inverse ? &*inverse : c,
+                                                                   at(step.d), at(step.e), y, count);
+  pair(step, count, y);
+  pairs()
+      .find(Arithmetic::multiply, step.fourth, false)
+      .find(false, step.d.one, step.e.one)(y, at(step.d), at(step.e), y, count);
+}
+
 template <class Body>
 void TapeRunner::for_each(std::span<const std::uint32_t> variables, std::optional<std::uint32_t> left_out,
                           const Body& body) {
@@ -383,9 +454,10 @@ void TapeRunner::total(const TapeStep& step, std::size_t body, float* y) {
       const std::int64_t count = std::min(block_elements, extent - done);
       run(body, step.end, count, nullptr);
       const Block a{at(step.a), step.a.one};
-      total = combine(
-          node.reduction, total,
-          step.product ? sum_of_products(a, {at(step.b), step.b.one}, count) : fold_block(node.reduction, a, count));
+      total = combine(node.reduction, total,
+                      step.spread    ? static_cast<double>(loops().squares(a.data, count, *at(step.b)))
+                      : step.product ? sum_of_products(a, {at(step.b), step.b.one}, count)
+                                     : fold_block(node.reduction, a, count));
       done += count;
       this->step(step.along, count);
     }

@@ -29,16 +29,18 @@ struct TapeValue {
 
 /// One loop over a block, or a reduction: its body, the steps up to `end`, is gone through for each of its elements.
 struct TapeStep {
-  enum class Kind : std::uint8_t { unary, binary, pair, strided, total, totals };
+  enum class Kind : std::uint8_t { unary, binary, pair, chain, strided, total, totals };
   Kind kind = Kind::unary;
   bool on_right = false;             ///< Of a pair: its first operation is the right operand of its second.
   bool first_by_reciprocal = false;  ///< b as the divisor of a quotient (StagePlan::Operation).
   bool by_reciprocal = false;        ///< The divisor of a pair's second operation, c.
   Arithmetic first = Arithmetic::add, second = Arithmetic::add;  ///< Of a pair.
   bool product = false;                                          ///< Of a reduction: a sum of a * b, not of a.
+  bool spread = false;                                           ///< Of a total: a sum of squares of a - b.
   UnaryLoop unary = nullptr;
   const BinaryEntry* binary = nullptr;
-  TapeValue a, b, c, result;
+  Arithmetic fourth = Arithmetic::add;  ///< Of a chain: of its first pair's result times d, and of e.
+  TapeValue a, b, c, d, e, result;
   std::int64_t stride = 0;  ///< Of a strided load.
   std::uint32_t node = 0;   ///< Of a reduction.
   std::uint32_t along = 0;  ///< Of a total: the loop that blocks go along.
@@ -91,6 +93,7 @@ class TapeRunner {
   void run(std::size_t begin, std::size_t end, std::int64_t count, float* last);
   void binary(const TapeStep& step, std::int64_t count, float* y);
   void pair(const TapeStep& step, std::int64_t count, float* y);
+  void chain(const TapeStep& step, std::int64_t count, float* y);
   void total(const TapeStep& step, std::size_t body, float* y);
   void totals(const TapeStep& step, std::size_t body, std::int64_t count, float* y);
   template <class Body>

@@ -42,6 +42,8 @@ struct LoopTable {
   float (*greatest)(const float* x, std::int64_t count);
   float (*least)(const float* x, std::int64_t count);
   float (*dot)(const float* a, const float* b, std::int64_t count);
+  /// The sum of squares of x[i] - from: to the bit, dot of these differences with themselves.
+  float (*squares)(const float* x, std::int64_t count, float from);
   /// y[r * y_stride + j] = sum of a[r * length + k] * panel[k * panel_width + j] over k < length, for r < rows and
   /// j < columns, of which there are at most panel_width.
   void (*panel_product)(const float* a, std::int64_t rows, std::int64_t length, const float* panel, float* y,

@@ -5,7 +5,7 @@
 // library templates, so that no code for a newer processor can be picked by the linker for general use.
 //
 // The functions are branch-free so that compilers vectorise them. exp, log and tanh follow Cephes (Moshier), erf
-// follows the two-range minimax polynomials of N. Juffa.
+// follows the two-range minimax polynomials of N. Juffa, the second of which is here the logarithm to base 2.
 
 #include <math.h>    // NOLINT(modernize-deprecated-headers): <cmath> declares templates
 #include <stdint.h>  // NOLINT(modernize-deprecated-headers)
@@ -78,6 +78,20 @@ inline T exponential(T x) {
   return p * from_bits((half + 127) << 23) * from_bits((n - half + 127) << 23);
 }
 
+/// 2^q for q between -126 and 127, by a minimax polynomial.
+inline float power_of_two(float q) {
+  const float shifted = q + 12582912.0f;
+  const float r = q - (shifted - 12582912.0f);
+  float p = 1.53458124e-4f;
+  p = p * r + 1.33999309e-3f;
+  p = p * r + 9.61848907e-3f;
+  p = p * r + 5.55032864e-2f;
+  p = p * r + 2.40226462e-1f;
+  p = p * r + 6.93147182e-1f;
+  p = p * r + 1.0f;
+  return from_bits(to_bits(p) + static_cast<int32_t>(static_cast<uint32_t>(to_bits(shifted)) << 23));
+}
+
 inline float logarithm(float x) {
   // x = m * 2^e with m in [sqrt(1/2), sqrt(2)); subnormal numbers are scaled up first.
   const bool tiny = x < 1.17549435e-38f;
@@ -133,13 +147,12 @@ inline float error_function(float x) {
   const float small = p * x + x;
   const float u = t > 4.0f ? 4.0f : t;  // erf(4) is 1 in single precision
   const float w = u * u;
-  float q = -1.72853470e-5f * u + 3.83197126e-4f;
-  q = q * w + (-3.88396438e-3f * u + 2.42546219e-2f);
-  q = q * u - 1.06777877e-1f;
-  q = q * u - 6.34846687e-1f;
-  q = q * u - 1.28717512e-1f;
-  q = q * u - u;
-  const float large = 1.0f - exponential(q);
+  float q = -2.49374844e-05f * u + 5.52836593e-04f;
+  q = q * w + (-5.60337615e-03f * u + 3.49920227e-02f);
+  q = q * u - 1.54047914e-01f;
+  q = q * u - 9.15890167e-01f;
+  q = q * u - 1.62839516e+00f;
+  const float large = 1.0f - power_of_two(q * u);
   return select(t >= 0.927734375f, copysignf(large, x), small);  // small for NaN: it is NaN
 }
 
@@ -211,7 +224,7 @@ struct Relu {
   static float apply(float x, float, float) { return x < 0.0f ? 0.0f : x; }
 };
 /// x * (1 + erf(x / sqrt(2))) / 2: x times the share c of a normal distribution beyond |x|, or 1 - c. log2(c) is a
-/// minimax polynomial up to |x| = 6, and 2^r another; where c is less than 2^-50 it is 0.
+/// minimax polynomial up to |x| = 6; where c is less than 2^-50 it is 0.
 struct Gelu {
   static float apply(float x, float, float) {
     const float t = fabsf(x);
@@ -226,17 +239,7 @@ struct Gelu {
     q = q * t - 4.59213614e-1f;
     q = q * t - 1.15110505f;
     q = q * t - 1.0f;
-    const float shifted = q + 12582912.0f;
-    const float r = q - (shifted - 12582912.0f);
-    float p = 1.53458124e-4f;
-    p = p * r + 1.33999309e-3f;
-    p = p * r + 9.61848907e-3f;
-    p = p * r + 5.55032864e-2f;
-    p = p * r + 2.40226462e-1f;
-    p = p * r + 6.93147182e-1f;
-    p = p * r + 1.0f;
-    const float power = from_bits(to_bits(p) + static_cast<int32_t>(static_cast<uint32_t>(to_bits(shifted)) << 23));
-    const float c = t > 8.0f ? 0.0f : power;
+    const float c = t > 8.0f ? 0.0f : power_of_two(q);
     return x * (x < 0.0f ? c : 1.0f - c);
   }
 };
@@ -402,6 +405,10 @@ inline Part part_of(Count count) { return static_cast<Part>(0xffffu >> (lanes - 
 inline Pack load_part(const float* x, Part part, Pack rest) {
   return static_cast<Pack>(_mm512_mask_loadu_ps(static_cast<__m512>(rest), part, x));
 }
+/// Those lanes of a vector; 0 elsewhere.
+inline Pack only(Part part, Pack value) {
+  return static_cast<Pack>(_mm512_maskz_mov_ps(part, static_cast<__m512>(value)));
+}
 inline void store_part(float* x, Part part, Pack value) { _mm512_mask_storeu_ps(x, part, static_cast<__m512>(value)); }
 inline Pack root(Pack x) { return static_cast<Pack>(_mm512_sqrt_ps(static_cast<__m512>(x))); }
 #elif defined(__AVX2__)
@@ -413,6 +420,9 @@ inline Pack load_part(const float* x, Part part, Pack rest) {
   return static_cast<Pack>(
       _mm256_blendv_ps(static_cast<__m256>(rest), _mm256_maskload_ps(x, part), _mm256_castsi256_ps(part)));
 }
+inline Pack only(Part part, Pack value) {
+  return static_cast<Pack>(_mm256_and_ps(static_cast<__m256>(value), _mm256_castsi256_ps(part)));
+}
 inline void store_part(float* x, Part part, Pack value) { _mm256_maskstore_ps(x, part, static_cast<__m256>(value)); }
 inline Pack root(Pack x) { return static_cast<Pack>(_mm256_sqrt_ps(static_cast<__m256>(x))); }
 #else
@@ -421,6 +431,10 @@ inline Part part_of(Count count) { return count; }
 inline Pack load_part(const float* x, Part part, Pack rest) {
   for (Count i = 0; i < part; ++i) rest[i] = x[i];
   return rest;
+}
+inline Pack only(Part part, Pack value) {
+  for (Count i = part; i < lanes; ++i) value[i] = 0;
+  return value;
 }
 inline void store_part(float* x, Part part, Pack value) {
   for (Count i = 0; i < part; ++i) x[i] = value[i];
@@ -433,11 +447,13 @@ inline Pack root(Pack x) {
 
 /// Loads of whole vectors, and of a part of each.
 struct Whole {
+  static Pack only(Pack value) { return value; }
   Pack operator()(const float* x) const { return *reinterpret_cast<const PackAnywhere*>(x); }
 };
 struct Some {
   Part part;
   Pack rest;
+  [[nodiscard]] Pack only(Pack value) const { return cpu::only(part, value); }
   Pack operator()(const float* x) const { return load_part(x, part, rest); }
 };
 
@@ -550,10 +566,9 @@ struct SumOfProducts : SumOf {
 /// Of squares of what is above (or below) the mean.
 struct SumOfSquares : SumOf {
   float mean;
-  [[nodiscard]] Pack rest() const { return Pack{} + mean; }
   template <class Load>
-  Pack of(Pack total, Pack x, Count, const Load&) const {
-    const Pack value = x - mean;
+  Pack of(Pack total, Pack x, Count, const Load& load_as_x) const {
+    const Pack value = load_as_x.only(x - mean);
     return total + value * value;
   }
 };
@@ -977,6 +992,7 @@ const LoopTable* TASO_LOOPS_NAME() {
                                       greatest,
                                       least,
                                       dot,
+                                      squares,
                                       panel_product,
                                       accumulate,
                                       accumulate_maximum,

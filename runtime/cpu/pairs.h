@@ -27,9 +27,19 @@ struct PairsOfFirst {
   PairLoops of[arithmetic_count][2];
 };
 
-/// The pairs of one instruction set.
+/// y[i] = ((a[i] first b) * c) * d[i] fourth e[i], where b and c are one number each: how normalisations end. y may be
+/// a, d or e.
+using ChainLoop = void (*)(const float* a, const float* b, const float* c, const float* d, const float* e, float* y,
+                           std::int64_t count);
+
+/// The pairs and chains of one instruction set.
 struct PairTable {
   PairsOfFirst of[arithmetic_count];
+  ChainLoop chains[2][2][2];  ///< [first is a difference][fourth is one][d and e are one number each].
+  [[nodiscard]] ChainLoop find_chain(Arithmetic first, Arithmetic fourth, bool d_and_e_are_one) const {
+    return chains[first == Arithmetic::subtract ? 1 : 0][fourth == Arithmetic::subtract ? 1 : 0]
+                 [d_and_e_are_one ? 1 : 0];
+  }
   [[nodiscard]] const PairLoops& find(Arithmetic first, Arithmetic second, bool on_right) const {
     return of[static_cast<int>(first)].of[static_cast<int>(second)][on_right ? 1 : 0];
   }

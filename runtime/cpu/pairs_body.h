@@ -51,13 +51,28 @@ constexpr PairsOfFirst pairs_of_first() {
            {pair_loops<First, DividePair, false>(), pair_loops<First, DividePair, true>()}}};
 }
 
+/// D: whether d and e differ from element to element.
+template <class First, class Fourth, bool D>
+void chain_loop(const float* a, const float* b, const float* c, const float* d, const float* e, float* y,
+                int64_t count) {
+  const float b0 = *b, c0 = *c, d0 = *d, e0 = *e;
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i)
+    y[i] = Fourth::apply(First::apply(a[i], b0) * c0 * (D ? d[i] : d0), D ? e[i] : e0);
+}
+
 }  // namespace
 
 const PairTable* TASO_PAIRS_NAME();
 
 const PairTable* TASO_PAIRS_NAME() {
-  static constexpr PairTable table = {{pairs_of_first<AddPair>(), pairs_of_first<SubtractPair>(),
-                                       pairs_of_first<MultiplyPair>(), pairs_of_first<DividePair>()}};
+  static constexpr PairTable table = {
+      {pairs_of_first<AddPair>(), pairs_of_first<SubtractPair>(), pairs_of_first<MultiplyPair>(),
+       pairs_of_first<DividePair>()},
+      {{{chain_loop<AddPair, AddPair, true>, chain_loop<AddPair, AddPair, false>},
+        {chain_loop<AddPair, SubtractPair, true>, chain_loop<AddPair, SubtractPair, false>}},
+       {{chain_loop<SubtractPair, AddPair, true>, chain_loop<SubtractPair, AddPair, false>},
+        {chain_loop<SubtractPair, SubtractPair, true>, chain_loop<SubtractPair, SubtractPair, false>}}}};
   return &table;
 }
 

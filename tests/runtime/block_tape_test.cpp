@@ -39,6 +39,14 @@ operator shares(x[n, m]) -> [n, m]
 operator floors(x[n, m]) -> [n, m]
   let total[i < n] = sum(t < m) x[i, t]
   out[i, j] = floor(x[i, j] / total[i])
+operator standard(x[n, m]) -> [n, m]
+  let mean[i < n] = (sum(t < m) x[i, t]) / m
+  let variance[i < n] = (sum(t < m) square(x[i, t] - mean[i])) / m
+  out[i, j] = (x[i, j] - mean[i]) / sqrt(variance[i] + 0.001) * x[0, j] + x[0, j]
+operator moved(x[n, m]) -> [n, m]
+  let mean[i < n] = (sum(t < m) x[i, t]) / m
+  let spread[i < n] = sum(t < m) (x[i, t] - mean[i]) * (x[i, t] - mean[i])
+  out[i, j] = (x[i, j] + mean[i]) * spread[i] * mean[i] - spread[i]
 operator ends(x[n, m]) -> [n]
   out[i] = (min(t < m) x[i, t]) * (max(t < m) x[i, t]) - sum(t < m) (x[i, t] - x[i, 0]) * (x[i, t] - x[i, 0])
 )";
@@ -141,10 +149,11 @@ TEST(BlockTape, ComputesShippedOperatorsLikeTheEvaluator) {
 
 TEST(BlockTape, ComputesOperatorsOfAUserLikeTheEvaluator) {
   const auto operators = value_of(OperatorRegistry::parse(operators_of_tapes, "own.op", &registry()));
-  for (const char* op : {"log_softmax", "columns", "norm", "many", "transposed", "shares", "floors", "ends"}) {
+  for (const char* op :
+       {"log_softmax", "columns", "norm", "many", "transposed", "shares", "floors", "standard", "moved", "ends"}) {
     int tapes = 0;
     for (const Shape& shape : {Shape{3, 5}, Shape{70, 3}, Shape{2, 2500}, Shape{1, 1}, Shape{2, 1024}, Shape{2, 1025},
-                               Shape{3, 0}, Shape{0, 3}})
+                               Shape{3, 0}, Shape{0, 3}, Shape{2, 15}, Shape{2, 16}, Shape{2, 17}, Shape{2, 70}})
       for (int kind = 0; kind < 4; ++kind) {
         Random random(static_cast<std::uint64_t>(kind), op);
         const TensorType type{ElementType::f32, shape};
@@ -192,6 +201,36 @@ TEST(Pairs, AreTheTwoOperationsByThemselves) {
             ASSERT_TRUE(in_place[i] == y[i] || std::isnan(y[i]));
           }
         }
+  }
+}
+
+TEST(Pairs, ChainsAreFourOperations) {
+  Random random(2, "chains");
+  const std::vector<float> a = random_floats(random, 37, 3), d = random_floats(random, 37, 0);
+  const std::vector<float> e = random_floats(random, 37, 3);
+  const float b = 0.3F, c = -7.1F;
+  for (const cpu::PairTable* table : {cpu::generic_pairs(), cpu::avx2_pairs(), cpu::avx512_pairs()}) {
+    if (table == nullptr) continue;
+    for (int which = 0; which < 8; ++which) {
+      using cpu::Arithmetic;
+      const bool subtracts = (which & 1) != 0, ends_with_difference = (which & 2) != 0, is_one = (which & 4) != 0;
+      const cpu::ChainLoop loop =
+          table->find_chain(subtracts ? Arithmetic::subtract : Arithmetic::add,
+                            ends_with_difference ? Arithmetic::subtract : Arithmetic::add, is_one);
+      for (std::size_t count = 1; count <= a.size(); ++count) {
+        std::vector<float> y(count + 1, 5.0F);
+        loop(a.data(), &b, &c, d.data(), e.data(), y.data(), static_cast<std::int64_t>(count));
+        for (std::size_t i = 0; i < count; ++i) {
+          const volatile float first = subtracts ? a[i] - b : a[i] + b;
+          const volatile float second = first * c;
+          const volatile float third = second * d[is_one ? 0 : i];
+          const volatile float last = ends_with_difference ? third - e[is_one ? 0 : i] : third + e[is_one ? 0 : i];
+          const float expected = last;
+          ASSERT_TRUE(y[i] == expected || (std::isnan(y[i]) && std::isnan(expected))) << which << ", element " << i;
+        }
+        ASSERT_EQ(y[count], 5.0F);
+      }
+    }
   }
 }
 
