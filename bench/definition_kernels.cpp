@@ -79,7 +79,8 @@ double microseconds(const Kernel& kernel, const KernelRequest& request) {
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     AlignedBuffer plain(static_cast<std::size_t>(request.inputs[i].type.bytes()));
     for (std::int64_t k = 0; k < request.inputs[i].type.elements(); ++k) {
-      const auto value = static_cast<float>(2 * random.uniform() - 1);
+      // Weights are positive, as a variance is.
+      const auto value = static_cast<float>(request.inputs[i].weight ? random.uniform() : 2 * random.uniform() - 1);
       std::memcpy(plain.data() + static_cast<std::size_t>(k) * sizeof value, &value, sizeof value);
     }
     if (request.inputs[i].weight && !kernel.packed_format(i).empty()) {

@@ -33,6 +33,11 @@ bool is_jump(std::string_view function) {
          function == "remainder";
 }
 
+/// Whether a function of an exact argument is rounded, as a root is.
+bool is_rounded(std::string_view function) {
+  return function == "sqrt" || function == "exp" || function == "log" || function == "pow";
+}
+
 }  // namespace
 
 // ---- How a stage is computed.
@@ -85,7 +90,8 @@ void StagePlan::find_operations(std::size_t inputs) {
       case Kind::divide:
         operation.binary = find_binary("div");
         operation.arithmetic = Arithmetic::divide;
-        operation.by_reciprocal = reads_computed(node.operands[1], inputs);
+        operation.by_reciprocal = reads_computed(node.operands[1], inputs) ||
+                                  (rounds(node.operands[1]) && reads_computed(node.operands[1], 0));
         break;
       case Kind::maximum:
       case Kind::minimum:
@@ -124,6 +130,15 @@ bool StagePlan::reads_computed(std::uint32_t id, std::size_t inputs) const {
   if (node.kind == Kind::read && stage_->accesses[node.access].buffer >= inputs) return true;
   return std::any_of(node.operands.begin(), node.operands.end(),
                      [&](std::uint32_t operand) { return reads_computed(operand, inputs); });
+}
+
+bool StagePlan::rounds(std::uint32_t id) const {
+  const LoweredNode& node = stage_->nodes[id];
+  const bool is_arithmetic =
+      node.kind == Kind::add || node.kind == Kind::subtract || node.kind == Kind::multiply || node.kind == Kind::divide;
+  if (is_arithmetic || (node.kind == Kind::call && is_rounded(node.function->name))) return true;
+  return std::any_of(node.operands.begin(), node.operands.end(),
+                     [&](std::uint32_t operand) { return rounds(operand); });
 }
 
 void StagePlan::find_pairs() {

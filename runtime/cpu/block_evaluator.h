@@ -8,8 +8,8 @@
 ///
 /// Two operations of arithmetic, one on the result of the other, are one loop (cpu/pairs.h), as are a sum and the
 /// product or square that it adds up. Every element is what operations by themselves make of it, with one exception: a
-/// quotient by one number for all elements that an earlier stage has computed (a total), or that is computed of one (a
-/// root), is a product with its reciprocal: it was rounded already.
+/// quotient by one number for all elements that an earlier stage has computed (a total), or that is computed (a root, a
+/// sum), is a product with its reciprocal: it was rounded already.
 #pragma once
 
 #include <absl/container/inlined_vector.h>
@@ -66,6 +66,8 @@ class StagePlan {
   void find_same();
   void find_pairs();
   [[nodiscard]] bool reads_computed(std::uint32_t node, std::size_t inputs) const;
+  /// Whether a value is rounded on the way from what is read.
+  [[nodiscard]] bool rounds(std::uint32_t node) const;
   [[nodiscard]] bool are_same(std::uint32_t a, std::uint32_t b) const;
   void choose_run();
   [[nodiscard]] double estimate(std::uint32_t node, std::optional<std::uint32_t> along) const;

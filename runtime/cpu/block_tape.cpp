@@ -13,6 +13,32 @@ namespace taso::cpu {
 using Kind = LoweredNode::Kind;
 using Place = TapeValue::Place;
 
+namespace {
+
+std::optional<Arithmetic> arithmetic_of(const BinaryEntry& loop) {
+  if (loop.name == "add") return Arithmetic::add;
+  if (loop.name == "sub") return Arithmetic::subtract;
+  if (loop.name == "mul") return Arithmetic::multiply;
+  if (loop.name == "div") return Arithmetic::divide;
+  return std::nullopt;
+}
+
+float result_of(Arithmetic operation, float a, float b) {
+  switch (operation) {
+    case Arithmetic::add:
+      return a + b;
+    case Arithmetic::subtract:
+      return a - b;
+    case Arithmetic::multiply:
+      return a * b;
+    case Arithmetic::divide:
+      return a / b;
+  }
+  return 0;
+}
+
+}  // namespace
+
 /// Writes the steps of a stage. A register is free again when the step that reads it has been written; a name's value
 /// keeps its own until the end of what it is bound in.
 class TapeBuilder {
@@ -174,6 +200,7 @@ class TapeBuilder {
     step.a = a;
     step.b = b;
     step.by_reciprocal = by_reciprocal && b.one && !a.one;
+    if (a.one && b.one) step.of_numbers = arithmetic_of(loop);
     release(a);
     release(b);
     step.result = result(a.one && b.one);
@@ -395,6 +422,10 @@ void TapeRunner::run(std::size_t begin, std::size_t end, std::int64_t count, flo
 
 void TapeRunner::binary(const TapeStep& step, std::int64_t count, float* y) {
   const float *a = at(step.a), *b = at(step.b);
+  if (step.of_numbers) {  // not worth a loop
+    *y = result_of(*step.of_numbers, *a, *b);
+    return;
+  }
   if (step.by_reciprocal) {
     if (const std::optional<float> inverse = reciprocal(*b)) return multiply_->second_scalar(a, &*inverse, y, count);
   }

@@ -39,7 +39,8 @@ struct TapeStep {
   bool spread = false;                                           ///< Of a total: a sum of squares of a - b.
   UnaryLoop unary = nullptr;
   const BinaryEntry* binary = nullptr;
-  Arithmetic fourth = Arithmetic::add;  ///< Of a chain: of its first pair's result times d, and of e.
+  std::optional<Arithmetic> of_numbers;  ///< What `binary` is, where both operands are one number.
+  Arithmetic fourth = Arithmetic::add;   ///< Of a chain: of its first pair's result times d, and of e.
   TapeValue a, b, c, d, e, result;
   std::int64_t stride = 0;  ///< Of a strided load.
   std::uint32_t node = 0;   ///< Of a reduction.
