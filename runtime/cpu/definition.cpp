@@ -18,6 +18,9 @@
 namespace taso::cpu {
 namespace {
 
+/// Elements of a block that lie apart.
+constexpr std::int64_t block_elements_apart = 128;
+
 /// Work (StagePlan::work) that is worth a thread.
 constexpr double grain_work = 16384;
 
@@ -47,15 +50,27 @@ class FirstFailure {
   std::optional<Error> status_;
 };
 
-/// The own loops of a stage: those that are gone through element by element, outermost first, and then blocks of the
-/// run. A *unit* is one block of one element of the former.
+/// The own loops of a stage: those that are gone through element by element, outermost first, and blocks of the run,
+/// which take its place among them. A *unit* is one block of one element of the others.
 struct Units {
   explicit Units(const StagePlan& plan) : run(plan.run()) {
     const LoweredStage& stage = plan.stage();
-    for (const std::uint32_t variable : stage.outer)
-      if (variable != run) loops.push_back(variable);
+    for (const std::uint32_t variable : stage.outer) {
+      if (variable == run)
+        before = loops.size();
+      else
+        loops.push_back(variable);
+    }
     if (run) length = stage.extents[*run];
-    blocks = (length + block_elements - 1) / block_elements;
+    // Where elements of the run lie apart, the others between them follow: all of these should stay in the cache.
+    const auto is_apart = [&](const LoweredAccess& access) {
+      const std::int64_t stride = plan.coefficient(access.offset, *run);
+      return stride != 0 && stride != 1;
+    };
+    const bool apart = run && (plan.coefficient(stage.write, *run) != 1 ||
+                               std::any_of(stage.accesses.begin(), stage.accesses.end(), is_apart));
+    block = apart ? block_elements_apart : block_elements;
+    blocks = (length + block - 1) / block;
     count = blocks;
     for (const std::uint32_t variable : loops) count *= stage.extents[variable];
   }
@@ -65,7 +80,8 @@ struct Units {
   }
   std::vector<std::uint32_t> loops;
   std::optional<std::uint32_t> run;
-  std::int64_t length = 1, blocks = 1, count = 1;
+  std::size_t before = 0;  ///< As many of the loops are outside of the run.
+  std::int64_t length = 1, block = 1, blocks = 1, count = 1;
 };
 
 /// Computes units of a stage, one after the other.
@@ -79,14 +95,12 @@ class StageRun {
     else
       evaluator_.emplace(plan, buffers);
     if (units.run) stride_ = plan.coefficient(plan.stage().write, *units.run);
-    std::int64_t rest = first / units.blocks;
-    for (std::size_t i = index_.size(); i-- > 0;) {
-      index_[i] = rest % extent(i);
-      rest /= extent(i);
-      step(units.loops[i], index_[i]);
-    }
-    block_ = first % units.blocks;
-    if (units.run) step(*units.run, block_ * block_elements);
+    std::int64_t rest = first;
+    for (std::size_t i = index_.size(); i-- > units.before;) go_into(i, rest);
+    block_ = rest % units.blocks;
+    rest /= units.blocks;
+    if (units.run) step(*units.run, block_ * units.block);
+    for (std::size_t i = units.before; i-- > 0;) go_into(i, rest);
   }
   /// Of a recurrence: goes to a step.
   void go_to_step(std::int64_t at) { step(plan_->stage().steps_of->variable, at); }
@@ -94,7 +108,7 @@ class StageRun {
 
   void compute(std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) {
-      write(target_ + place(), std::min(block_elements, units_->length - block_ * block_elements));
+      write(target_ + place(), std::min(units_->block, units_->length - block_ * units_->block));
       advance();
     }
   }
@@ -115,16 +129,26 @@ class StageRun {
     for (std::int64_t i = 0; i < count; ++i) to[i * stride_] = some[static_cast<std::size_t>(i)];
   }
 
+  void go_into(std::size_t loop, std::int64_t& rest) {
+    index_[loop] = rest % extent(loop);
+    rest /= extent(loop);
+    step(units_->loops[loop], index_[loop]);
+  }
+  /// Whether the loop does not begin anew.
+  bool go_on(std::size_t loop) {
+    const bool carry = ++index_[loop] == extent(loop);
+    step(units_->loops[loop], carry ? 1 - extent(loop) : 1);
+    if (carry) index_[loop] = 0;
+    return !carry;
+  }
   void advance() {
-    if (++block_ < units_->blocks) return step(*units_->run, block_elements);
+    for (std::size_t i = index_.size(); i-- > units_->before;)
+      if (go_on(i)) return;
+    if (++block_ < units_->blocks) return step(*units_->run, units_->block);
     block_ = 0;
-    if (units_->run) step(*units_->run, -(units_->blocks - 1) * block_elements);
-    for (std::size_t i = index_.size(); i-- > 0;) {
-      const bool carry = ++index_[i] == extent(i);
-      step(units_->loops[i], carry ? 1 - extent(i) : 1);
-      if (!carry) break;
-      index_[i] = 0;
-    }
+    if (units_->run) step(*units_->run, -(units_->blocks - 1) * units_->block);
+    for (std::size_t i = units_->before; i-- > 0;)
+      if (go_on(i)) return;
   }
 
   const StagePlan* plan_;
@@ -269,7 +293,7 @@ class DefinitionKernel final : public Kernel {
     double work = 0;
     for (std::size_t i = group.first; i < group.end; ++i)
       work += plans_[i].work() * static_cast<double>(units_[i].count / group.slices) *
-              static_cast<double>(std::min(units_[i].length, block_elements));
+              static_cast<double>(std::min(units_[i].length, units_[i].block));
     FirstFailure failure;
     parallel_chunks(threads_, group.slices, grain(work), [&](std::int64_t begin, std::int64_t end) {
       std::vector<StageRun> runs;
