@@ -47,6 +47,8 @@ operator moved(x[n, m]) -> [n, m]
   let mean[i < n] = (sum(t < m) x[i, t]) / m
   let spread[i < n] = sum(t < m) (x[i, t] - mean[i]) * (x[i, t] - mean[i])
   out[i, j] = (x[i, j] + mean[i]) * spread[i] * mean[i] - spread[i]
+operator apart(x[n, m]) -> [n]
+  out[i] = sum(t < m) square(x[i, t] - x[0, t])
 operator ends(x[n, m]) -> [n]
   out[i] = (min(t < m) x[i, t]) * (max(t < m) x[i, t]) - sum(t < m) (x[i, t] - x[i, 0]) * (x[i, t] - x[i, 0])
 )";
@@ -149,8 +151,8 @@ TEST(BlockTape, ComputesShippedOperatorsLikeTheEvaluator) {
 
 TEST(BlockTape, ComputesOperatorsOfAUserLikeTheEvaluator) {
   const auto operators = value_of(OperatorRegistry::parse(operators_of_tapes, "own.op", &registry()));
-  for (const char* op :
-       {"log_softmax", "columns", "norm", "many", "transposed", "shares", "floors", "standard", "moved", "ends"}) {
+  for (const char* op : {"log_softmax", "columns", "norm", "many", "transposed", "shares", "floors", "standard",
+                         "moved", "apart", "ends"}) {
     int tapes = 0;
     for (const Shape& shape : {Shape{3, 5}, Shape{70, 3}, Shape{2, 2500}, Shape{1, 1}, Shape{2, 1024}, Shape{2, 1025},
                                Shape{3, 0}, Shape{0, 3}, Shape{2, 15}, Shape{2, 16}, Shape{2, 17}, Shape{2, 70}})
