@@ -77,9 +77,8 @@ bool KernelLibrary::writes_within(const KernelRequest& request) const {
 }
 
 bool KernelLibrary::may_fuse(const KernelRequest& part) const {
-  return backend_ ||
-         (set_ == KernelSet::cpu && (cpu::is_fusable_element(part, *registry_) || cpu::is_fusable_move(part) ||
-                                        cpu::is_fusable_product(part)));
+  return backend_ || (set_ == KernelSet::cpu && (cpu::is_fusable_element(part, *registry_) ||
+                                                 cpu::is_fusable_move(part) || cpu::is_fusable_product(part)));
 }
 
 KernelOffer KernelLibrary::create_on_device(const KernelRequest& request) const {
@@ -101,7 +100,7 @@ std::optional<Layout> KernelLibrary::blocks() const {
 }
 
 /// Raised with every change that makes kernels faster or slower: costs measured before it do not count.
-constexpr int kernel_generation = 6;
+constexpr int kernel_generation = 7;
 
 std::string KernelLibrary::device() const {
   if (backend_) return backend_->identity();

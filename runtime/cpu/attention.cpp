@@ -3,13 +3,12 @@
 // moves queries, keys, values, masks or the result is done by strides. What each part computes is what its kernel alone
 // would.
 //
-// Representation. Matrices are told apart by the leading axes of the scores, the batch. A thread takes blocks of rows in
-// order, and brings keys and values into the format of its products when it comes to others: where several matrices of
-// queries have the same ones, once.
+// Representation. Matrices are told apart by the leading axes of the scores, the batch. A thread takes blocks of rows
+// in order, and brings keys and values into the format of its products when it comes to others: where several matrices
+// of queries have the same ones, once.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include "operators/registry.h"
@@ -67,7 +66,8 @@ class AttentionRecognizer {
     if (std::string reason = no_parts(); !reason.empty()) return reason;
     const FusedPart &first = part(0), &second = part(1);
     scores_ = first.request.outputs[0];
-    if (scores_.layout != Layout::row_major || second.request.inputs[0] != scores_) return "scores of two layouts";
+    if (scores_.layout != Layout::row_major || second.request.inputs[0] != scores_)
+      return "scores of two shapes or layouts";
     const Shape& shape = scores_.type.shape;
     stages_.batch.assign(shape.begin(), shape.end() - 2);
     stages_.queries = shape[shape.size() - 2];
@@ -217,6 +217,7 @@ class Attention final : public Kernel {
     places_.result = reserve(stages_.scatters() ? floats_of(stages_.of_values) : 0);
     places_.scratch = reserve(std::max(scores_->scratch_bytes(), values_->scratch_bytes()));
     workspace_bytes_ = of_thread_ * static_cast<std::size_t>(threads_);
+    for (int i = 0; i < threads_; ++i) runners_.push_back({scores_->runner(), values_->runner()});
   }
 
   std::string code() const override {
@@ -233,8 +234,9 @@ class Attention final : public Kernel {
       for (std::int64_t thread = begin; thread < end; ++thread) {
         const std::int64_t first = blocks * thread / threads_, last = blocks * (thread + 1) / threads_;
         if (first == last) continue;
-        Worker worker(*this, arguments, arguments.workspace + static_cast<std::size_t>(thread) * of_thread_);
-        done[static_cast<std::size_t>(thread)] = worker.compute(first, last);
+        const auto number = static_cast<std::size_t>(thread);
+        Worker worker(*this, runners_[number], arguments, arguments.workspace + number * of_thread_);
+        done[number] = worker.compute(first, last);
       }
     });
     for (const Status& status : done) TASO_RETURN_IF_ERROR(status);
@@ -242,6 +244,9 @@ class Attention final : public Kernel {
   }
 
  private:
+  struct Runners {
+    std::unique_ptr<ProductRunner> scores, values;
+  };
   /// In a thread's workspace.
   struct Places {
     std::size_t keys = 0, values = 0, scores = 0, rows = 0, result = 0, scratch = 0;
@@ -249,16 +254,17 @@ class Attention final : public Kernel {
 
   class Worker {
    public:
-    Worker(const Attention& kernel, const KernelArguments& arguments, std::byte* workspace)
+    Worker(const Attention& kernel, const Runners& runners, const KernelArguments& arguments, std::byte* workspace)
         : stages_(&kernel.stages_),
-          scores_(kernel.scores_->runner(workspace + kernel.places_.scratch)),
-          values_(kernel.values_->runner(workspace + kernel.places_.scratch)),
+          scores_(runners.scores.get()),
+          values_(runners.values.get()),
           index_(kernel.stages_.batch.size(), 0),
           offsets_(kernel.stages_.read.size() + 1) {
       const auto floats = [&](std::size_t place) { return reinterpret_cast<float*>(workspace + place); };
       const auto input = [&](const Matrices& operand) {
         return reinterpret_cast<const float*>(arguments.inputs[operand.input]);
       };
+      for (ProductRunner* const runner : {scores_, values_}) runner->use(workspace + kernel.places_.scratch);
       block_ = floats(kernel.places_.scores);
       rows_ = floats(kernel.places_.rows);
       result_ = floats(kernel.places_.result);
@@ -347,7 +353,7 @@ class Attention final : public Kernel {
     }
 
     const AttentionStages* stages_;
-    std::unique_ptr<ProductRunner> scores_, values_;
+    ProductRunner *scores_, *values_;
     std::optional<ElementWorker> between_;
     const float* q_ = nullptr;
     Packed k_, v_;
@@ -359,18 +365,32 @@ class Attention final : public Kernel {
   AttentionStages stages_;
   Product scores_, values_;
   int threads_;
+  std::vector<Runners> runners_;  ///< Per thread: one execution at a time.
   std::size_t of_thread_ = 0;
   Places places_;
 };
 
+std::int64_t second_level_cache() {
+  constexpr std::int64_t usual = std::int64_t{1} << 19;
+  const auto known = static_cast<std::int64_t>(second_level_cache_bytes());
+  return known > 0 ? known : usual;
+}
+
 /// Rows of the scores that half of a second-level cache holds, in blocks of about equal size.
 std::int64_t rows_of_block(std::int64_t queries, std::int64_t keys) {
-  constexpr std::int64_t unit = 16, most = 256, usual_cache = std::int64_t{1} << 19;
-  const auto known = static_cast<std::int64_t>(second_level_cache_bytes());
-  const std::int64_t cache = known > 0 ? known : usual_cache;
-  const std::int64_t fit = cache / 2 / (keys * static_cast<std::int64_t>(sizeof(float)));
+  constexpr std::int64_t unit = 16, most = 256;
+  const std::int64_t fit = second_level_cache() / 2 / (keys * static_cast<std::int64_t>(sizeof(float)));
   const std::int64_t rows = std::clamp(fit / unit * unit, unit, most), blocks = (queries + rows - 1) / rows;
   return std::min(queries, ((queries + blocks - 1) / blocks + unit - 1) / unit * unit);
+}
+
+/// Whether to compute the scores by blocks pays. Those that half of a second-level cache holds are read from there by
+/// kernels of their own, too, and small matrices cost more to begin with than to compute.
+bool pays(const AttentionStages& stages) {
+  constexpr std::int64_t small_matrix = 128 * 128;
+  const std::int64_t matrix = stages.queries * stages.keys;
+  return matrix >= small_matrix &&
+         volume(stages.batch) * matrix * static_cast<std::int64_t>(sizeof(float)) > second_level_cache() / 2;
 }
 
 }  // namespace
@@ -381,6 +401,10 @@ bool is_fusable_product(const KernelRequest& part) {
 }
 
 KernelOffer attention(const KernelRequest& request, const OperatorRegistry& registry) {
+  return attention_by_blocks(request, registry, 0);
+}
+
+KernelOffer attention_by_blocks(const KernelRequest& request, const OperatorRegistry& registry, std::int64_t rows) {
   if (!request.fused || request.outputs.size() != 1) return decline("one result is needed");
   if (!is_all_floats(request)) return decline("only f32");
   for (const FusedPart& part : request.fused->parts)
@@ -393,13 +417,15 @@ KernelOffer attention(const KernelRequest& request, const OperatorRegistry& regi
   AttentionRecognizer recognizer(request, registry);
   if (std::string reason = recognizer.recognize(); !reason.empty()) return decline(std::move(reason));
   AttentionStages& stages = recognizer.stages();
-  stages.block = rows_of_block(stages.queries, stages.keys);
-  const std::vector<std::int64_t> rows = {stages.block, stages.rest()};
+  if (rows == 0 && !pays(stages)) return decline("scores that stay in the cache");
+  stages.block = rows == 0 ? rows_of_block(stages.queries, stages.keys) : std::min(rows, stages.queries);
+  const std::vector<std::int64_t> counts = {stages.block, stages.rest()};
+  const bool once = stages.blocks() == 1;
   OfferedProduct scores =
-      onednn_packed_product({rows, stages.width, stages.keys, stages.k.row, stages.k.column});
+      onednn_packed_product({counts, stages.width, stages.keys, stages.k.row, stages.k.column, once});
   if (!scores.product) return decline(std::move(scores.reason));
   OfferedProduct values =
-      onednn_packed_product({rows, stages.keys, stages.of_values, stages.v.row, stages.v.column});
+      onednn_packed_product({counts, stages.keys, stages.of_values, stages.v.row, stages.v.column, once});
   if (!values.product) return decline(std::move(values.reason));
   return {std::make_unique<Attention>(std::move(stages), std::move(scores.product), std::move(values.product),
                                       request.threads),

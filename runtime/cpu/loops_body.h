@@ -585,12 +585,64 @@ struct RowEnd {
   RowEnd(Count rest_of_row, Count count_of_row) : rest(rest_of_row), count(count_of_row) {
     static constexpr uint32_t chosen[2 * lanes] = {
 #if TASO_VECTOR_BYTES == 64
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ~0U, ~0U, ~0U, ~0U, ~0U, ~0U, ~0U, ~0U,
-        ~0U, ~0U, ~0U, ~0U, ~0U, ~0U, ~0U, ~0U
+      0,
+      0,
+      0,
+      0,
+      0,
+      0,
+      0,
+      0,
+      0,
+      0,
+      0,
+      0,
+      0,
+      0,
+      0,
+      0,
+      ~0U,
+      ~0U,
+      ~0U,
+      ~0U,
+      ~0U,
+      ~0U,
+      ~0U,
+      ~0U,
+      ~0U,
+      ~0U,
+      ~0U,
+      ~0U,
+      ~0U,
+      ~0U,
+      ~0U,
+      ~0U
 #elif TASO_VECTOR_BYTES == 32
-        0, 0, 0, 0, 0, 0, 0, 0, ~0U, ~0U, ~0U, ~0U, ~0U, ~0U, ~0U, ~0U
+      0,
+      0,
+      0,
+      0,
+      0,
+      0,
+      0,
+      0,
+      ~0U,
+      ~0U,
+      ~0U,
+      ~0U,
+      ~0U,
+      ~0U,
+      ~0U,
+      ~0U
 #else
-        0, 0, 0, 0, ~0U, ~0U, ~0U, ~0U
+      0,
+      0,
+      0,
+      0,
+      ~0U,
+      ~0U,
+      ~0U,
+      ~0U
 #endif
     };
     memcpy(&is_new, chosen + rest, sizeof is_new);

@@ -610,6 +610,11 @@ class OneDnnProduct final : public PackedProduct {
       : plain_(strided({extents.k, extents.n}, {extents.row, extents.column})) {
     const ThreadScope scope(1);
     packed_ = any_format({extents.k, extents.n});
+    if (extents.once) {
+      const bool in_columns = extents.row == 1 && extents.column != 1;
+      packed_ = strided({extents.k, extents.n},
+                        in_columns ? std::vector<std::int64_t>{1, extents.k} : std::vector<std::int64_t>{extents.n, 1});
+    }
     for (const std::int64_t m : extents.rows) {
       const auto primitive =
           matmul_desc(row_major({m, extents.k}), packed_, nullptr, row_major({m, extents.n}), attributes_with({}));
@@ -631,9 +636,7 @@ class OneDnnProduct final : public PackedProduct {
     scratch_bytes_ = std::max(scratch_bytes_, packing_.scratch.get_size());
   }
 
-  [[nodiscard]] std::unique_ptr<ProductRunner> runner(std::byte* scratch) const override {
-    return std::make_unique<Runner>(*this, scratch);
-  }
+  [[nodiscard]] std::unique_ptr<ProductRunner> runner() const override { return std::make_unique<Runner>(*this); }
 
  private:
   struct Step {
@@ -643,17 +646,20 @@ class OneDnnProduct final : public PackedProduct {
 
   class Runner final : public ProductRunner {
    public:
-    Runner(const OneDnnProduct& product, std::byte* scratch)
+    explicit Runner(const OneDnnProduct& product)
         : product_(&product), stream_(engine()), packed_(product.packed_, engine(), nullptr) {
-      packing_ = {memory(product.packing_.from, engine(), nullptr), memory(product.packing_.to, engine(), nullptr),
-                  memory(product.packing_.scratch, engine(), scratch)};
-      for (const Step& step : product.multiplications_)
-        multiplications_.push_back({memory(step.from, engine(), nullptr), memory(step.to, engine(), nullptr),
-                                    memory(step.scratch, engine(), scratch)});
+      const auto memories_of = [](const Step& step) {
+        return Memories{memory(step.from, engine(), nullptr), memory(step.to, engine(), nullptr),
+                        memory(step.scratch, engine(), nullptr)};
+      };
+      packing_ = memories_of(product.packing_);
+      for (const Step& step : product.multiplications_) multiplications_.push_back(memories_of(step));
+    }
+    void use(std::byte* scratch) override {
+      packing_.scratch.set_data_handle(scratch);
+      for (Memories& memories : multiplications_) memories.scratch.set_data_handle(scratch);
     }
     Status pack(const float* b, float* packed) override {
-      // Blocks at the edge are padded with what is there.
-      std::fill_n(packed, product_->packed_bytes_ / sizeof(float), 0.0F);
       return run(product_->packing_, packing_, b, nullptr, packed);
     }
     Status multiply(std::size_t which, const float* a, const float* packed, float* y) override {
@@ -672,8 +678,8 @@ class OneDnnProduct final : public PackedProduct {
                                                    {DNNL_ARG_SCRATCHPAD, memories.scratch.get()},
                                                    {DNNL_ARG_WEIGHTS, packed_.get()}}};
       if (weights != nullptr) packed_.set_data_handle(const_cast<float*>(weights));
-      const dnnl_status_t status = dnnl_primitive_execute(step.primitive.get(), stream_.get(),
-                                                          weights != nullptr ? 4 : 3, arguments.data());
+      const dnnl_status_t status =
+          dnnl_primitive_execute(step.primitive.get(), stream_.get(), weights != nullptr ? 4 : 3, arguments.data());
       if (status == dnnl_success) return {};
       return internal_error(product_->implementation_ + " failed with status " + std::to_string(status));
     }

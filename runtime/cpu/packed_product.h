@@ -17,15 +17,18 @@ struct ProductExtents {
   std::vector<std::int64_t> rows;  ///< What m may be.
   std::int64_t k = 1, n = 1;
   std::int64_t row = 1, column = 1;
+  bool once = false;  ///< Few products are computed with each b: it is made dense, no more.
 };
 
-/// Computes products; for one thread.
+/// Computes products; for one thread at a time.
 class ProductRunner {
  public:
   ProductRunner() = default;
   virtual ~ProductRunner() = default;
   ProductRunner(const ProductRunner&) = delete;
   ProductRunner& operator=(const ProductRunner&) = delete;
+  /// Where it may write while it computes: as many bytes as the product says, aligned to 64.
+  virtual void use(std::byte* scratch) = 0;
   /// Brings b into its format.
   virtual Status pack(const float* b, float* packed) = 0;
   /// y = a b. `which`: of ProductExtents::rows.
@@ -45,8 +48,8 @@ class PackedProduct {
   [[nodiscard]] bool takes_plain() const { return takes_plain_; }
   [[nodiscard]] std::size_t packed_bytes() const { return packed_bytes_; }
   [[nodiscard]] std::size_t scratch_bytes() const { return scratch_bytes_; }
-  /// `scratch`: as many bytes, aligned to 64, for it alone.
-  [[nodiscard]] virtual std::unique_ptr<ProductRunner> runner(std::byte* scratch) const = 0;
+  /// The product must outlive it.
+  [[nodiscard]] virtual std::unique_ptr<ProductRunner> runner() const = 0;
 
  protected:
   PackedProduct() = default;
