@@ -63,6 +63,7 @@ Expected<std::unique_ptr<Kernel>> KernelLibrary::create(const KernelRequest& req
 KernelOffer KernelLibrary::fused_offer(const KernelRequest& request) const {
   if (set_ != KernelSet::cpu) return {nullptr, "only the processor's kernels are joined here"};
   if (KernelOffer elements = cpu::fused_elements(request, *registry_); elements.kernel) return elements;
+  if (KernelOffer attention = cpu::attention(request, *registry_); attention.kernel) return attention;
   if (KernelOffer moves = cpu::fused_moves(request, *registry_); moves.kernel) return moves;
   return cpu::onednn_clipped_convolution(request, *registry_);
 }
@@ -79,7 +80,7 @@ bool KernelLibrary::writes_within(const KernelRequest& request) const {
 bool KernelLibrary::may_fuse(const KernelRequest& part) const {
   return backend_ ||
          (set_ == KernelSet::cpu && (cpu::is_fusable_element(part, *registry_) || cpu::is_fusable_move(part) ||
-                                      cpu::is_clippable(part)));
+                                     cpu::is_fusable_product(part) || cpu::is_clippable(part)));
 }
 
 KernelOffer KernelLibrary::create_on_device(const KernelRequest& request) const {

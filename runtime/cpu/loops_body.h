@@ -78,6 +78,25 @@ inline T exponential(T x) {
   return p * from_bits((half + 127) << 23) * from_bits((n - half + 127) << 23);
 }
 
+/// The same of a number that is not above 0, as in a softmax, where one power of two is enough; 0 below -87.
+template <class T>
+inline T falling_exponential(T x) {
+  const T shifted = x * 1.44269504088896341f + 12582912.0f;
+  const T whole = shifted - 12582912.0f;
+  T r = x - whole * 0.693359375f;
+  r = r + whole * 2.12194440e-4f;
+  T p = T{} + 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + r + 1.0f;
+  const T power = p * from_bits((to_bits(shifted) - 0x4b400000 + 127) << 23);
+  const T least = T{} - 87.0f, none = T{};
+  return x < least ? none : power;
+}
+
 /// 2^q for q between -126 and 127, by a minimax polynomial.
 inline float power_of_two(float q) {
   const float shifted = q + 12582912.0f;
@@ -667,7 +686,7 @@ void affine_rows(const float* x, const float* a, const float* b, float* y, Count
 void exp_minus(const float* x, const float* m, float* y, float* s, Count count) {
 #pragma omp simd
   for (Count i = 0; i < count; ++i) {
-    const float e = exponential(x[i] - m[i]);
+    const float e = falling_exponential(x[i] - m[i]);
     y[i] = e;
     s[i] += e;
   }
@@ -768,14 +787,21 @@ struct MaximumOfRow : ExtremumOf<false, false> {
 struct Softmax {
   void one(const float* x, float* y, Count count) const {
     const float top = maximum(x, count);
-    float total = 0;
-#pragma omp simd reduction(+ : total)
-    for (Count i = 0; i < count; ++i) {
-      const float e = exponential(x[i] - top);
-      y[i] = e;
-      total += e;
+    const Count rest = count % lanes, whole = count - rest;
+    Pack totals = {}, last = {};
+    for (Count i = 0; i < whole; i += lanes) {
+      const Pack power = falling_exponential(Whole()(x + i) - top);
+      keep(y + i, power);
+      totals += power;
     }
-    scale(y, count, 1.0f / total);
+    if (rest > 0) {
+      const Some some{part_of(rest), Pack{} + (top - 80.0f)};
+      last = falling_exponential(some(x + whole) - top);
+      totals += last;
+    }
+    const float factor = 1.0f / combined<SumOf>(totals);
+    for (Count i = 0; i < whole; i += lanes) keep(y + i, Whole()(y + i) * factor);
+    if (rest > 0) store_part(y + whole, part_of(rest), last * factor);
   }
   template <int Vectors, bool All>
   void group(const float* x, float* y, Count rows, const RowParts& parts) const {
@@ -789,12 +815,12 @@ struct Softmax {
     for (Count r = 0; r < (All ? lanes : rows); ++r) {
       const float* const row = x + r * parts.count;
       float* const to = powers + r * vectors * lanes;
-      // Behind the row, powers that are nothing beside the 1 of its greatest element. (Those of -inf take time.)
+      // Behind the row, powers that are nothing beside the 1 of its greatest element.
       const Some some{parts.part, Pack{} + (tops[r] - 80.0f)};
       Pack total = {};
       for (Count v = 0; v < vectors; ++v) {
         const Pack element = v + 1 < vectors ? Whole()(row + v * lanes) : some(row + v * lanes);
-        const Pack power = exponential(element - tops[r]);
+        const Pack power = falling_exponential(element - tops[r]);
         keep(to + v * lanes, power);
         total += power;
       }
