@@ -119,6 +119,13 @@ Expected<Model> Model::with_free_extents(FreeExtents extents) const {
 
 const FreeExtents& Model::free_extents() const { return document_->options.free_extents; }
 
+FreeExtents Model::open_extents() const {
+  FreeExtents extents;
+  for (const auto& [tensor, axes] : document_->imported.decisions.open)
+    for (const std::size_t axis : axes) extents[tensor].emplace(axis, 0);
+  return extents;
+}
+
 Expected<Model> Model::imported_anew(ImportOptions options) const {
   return imported_anew(document_->document, std::move(options));
 }

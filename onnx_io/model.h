@@ -34,7 +34,7 @@ using SymbolSizes = std::map<std::string, std::int64_t>;
 [[nodiscard]] std::string to_string(const SymbolSizes& sizes);
 
 /// Extents of what nodes compute that are symbols of their own: by tensor, what is added at each axis to the extent
-/// that the operator gives.
+/// that the operator gives, or to a number that stands for it where it depends on elements.
 using FreeExtents = std::map<std::string, std::map<std::size_t, std::int64_t>>;
 
 /// A symbolic extent of graph inputs.
@@ -181,6 +181,9 @@ class Model {
   /// The same file with other ImportOptions::free_extents.
   [[nodiscard]] Expected<Model> with_free_extents(FreeExtents extents) const;
   [[nodiscard]] const FreeExtents& free_extents() const;
+  /// Extents that depend on elements, of tensors of unknown shape: with ImportOptions::free_extents for them it is
+  /// known.
+  [[nodiscard]] FreeExtents open_extents() const;
   /// The same file with more nodes in ImportOptions::unfolded.
   [[nodiscard]] Expected<Model> with_unfolded(const std::map<std::string, std::string>& nodes) const;
 

@@ -127,7 +127,7 @@ std::optional<TensorType> tensor_type(const onnx::TypeProto& proto) {
 bool has_polynomial_extents(const onnx::NodeProto& node, const std::vector<NodeContext::Input>& inputs) {
   static const std::set<std::string> all = {
       "Det",    "Einsum",        "GRU", "GatherElements",  "GatherND",        "GridSample", "LSTM", "MatMulInteger",
-      "OneHot", "QLinearMatMul", "RNN", "ReverseSequence", "ScatterElements", "ScatterND",  "TopK"};
+      "OneHot", "QLinearMatMul", "RNN", "ReverseSequence", "RoiAlign", "ScatterElements", "ScatterND", "TopK"};
   return all.contains(node.op_type()) &&
          std::none_of(inputs.begin(), inputs.end(), [](const auto& input) { return input.from_symbols; });
 }

@@ -44,10 +44,10 @@ bool in_steps_of_one(const std::vector<NodeContext::Input>& inputs) {
 }  // namespace
 
 void SymbolFlow::begin(const std::vector<Symbol>& symbols, const ImportOptions& options, bool rounding) {
-  if (options.symbol_sizes.empty()) return;
+  if (options.symbol_sizes.empty() && options.free_extents.empty()) return;
   quotients_ = options.quotients;
   unfolded_ = &options.unfolded;
-  const bool beyond_batch = std::any_of(symbols.begin(), symbols.end(), [&](const Symbol& symbol) {
+  const bool beyond_batch = !options.free_extents.empty() || std::any_of(symbols.begin(), symbols.end(), [&](const Symbol& symbol) {
     return symbol.axis > 0 && options.symbol_sizes.contains(symbol.name);
   });
   const auto& nodes = document_->graph().node();

@@ -82,6 +82,13 @@ class SymbolicExporter {
         const std::optional<Integers> list = list_for(node, position, *form);
         if (node.output_size() == 0 || (!list && !can_compute(*form)))
           return wrong(describe(node) + " reads " + in_quotes(name) + ", which depends on the sizes");
+        // The model's own nodes do with a 0 what they did before.
+        if (!list && exported_.originals[i] < 0 && is_reshape_of(node, position) && may_have_zero(form->elements)) {
+          const bool says_more = std::ranges::any_of(form->elements, [](std::int64_t size) { return size < 1; });
+          if (document_.opset() < 14 || says_more)
+            return wrong(describe(node) + " would copy an extent where one of " + in_quotes(name) + " is 0");
+          keeping_zeros_.insert(i);
+        }
         uses_[name].push_back({node.output(0), position, list});
       }
     }
@@ -105,6 +112,12 @@ class SymbolicExporter {
         if (added) place->second = write(fresh_name(name), use.list, name);
         if (place->second != name) set_input(use, place->second);
       }
+    }
+    for (const std::size_t i : keeping_zeros_) {
+      auto& attribute = *exported_.nodes[i].add_attribute();
+      attribute.set_name("allowzero");
+      attribute.set_type(onnx::AttributeProto::INT);
+      attribute.set_i(1);
     }
     std::erase_if(exported_.constants, [&](const WrittenConstant& constant) {  // that nothing reads
       return constant.data && all_.integers.constants->form_of(*constant.data) != nullptr;
@@ -521,6 +534,17 @@ class SymbolicExporter {
     return std::nullopt;
   }
 
+  static bool is_reshape_of(const onnx::NodeProto& node, int position) {
+    return is_default_domain(node.domain()) && node.op_type() == "Reshape" && position == 1;
+  }
+  /// Whether one of the sizes may be 0 (and is not the number 0, by which an extent is copied).
+  [[nodiscard]] bool may_have_zero(const Integers& sizes) const {
+    return std::ranges::any_of(sizes, [&](std::int64_t size) {
+      return !all_.integers.constants->is_number(size) &&
+             !all_.integers.sizes->follows(Condition::Relation::less_equal, 1, size);
+    });
+  }
+
   [[nodiscard]] bool is_equal(std::int64_t a, std::int64_t b) const {
     return a == b || all_.integers.sizes->follows(Condition::Relation::equal, a, b);
   }
@@ -638,6 +662,7 @@ class SymbolicExporter {
   std::map<std::pair<Integers, bool>, std::string> lists_;
   std::map<Hash128, std::string> computed_;  // Constants, by what they are at all sizes.
   std::vector<onnx::NodeProto> new_nodes_;
+  std::set<std::size_t> keeping_zeros_;  // Reshapes among the exported nodes whose lists may have 0, and mean it.
 };
 
 /// Per node id: weight-only nodes that are not the same at all sizes, in themselves or in what they read.

@@ -93,8 +93,10 @@ OptimizeOptions::AtAllSizes AllSizes::check(const std::vector<RuleApplication>& 
 std::vector<std::string> AllSizes::notes() const {
   const std::string ranges = to_string(model_.symbolic()->ranges());
   std::vector<std::string> notes = {
-      fmt::format("symbolic extents are kept: the result is for {}; costs are those at {}",
-                  ranges.empty() ? "all sizes" : ranges, to_string(model_.sizes()))};
+      model_.sizes().empty()
+          ? "extents that depend on elements are kept: the result is for all of them; costs are those at some"
+          : fmt::format("symbolic extents are kept: the result is for {}; costs are those at {}",
+                        ranges.empty() ? "all sizes" : ranges, to_string(model_.sizes()))};
   for (const std::string& reason : refused_.reasons())
     notes.push_back("not done, as it does not hold at all sizes: " + reason);
   for (const std::string& reason : unwritable_)

@@ -158,7 +158,7 @@ Expected<std::vector<std::vector<Polynomial>>> infer_shapes_with_elements(
   TASO_ASSIGN(const auto outputs, Inference(registry, definition, with_elements, true).run(attributes, inputs));
   for (const std::vector<Polynomial>& shape : outputs)
     for (const Polynomial& extent : shape) {
-      if (facts.entails_quickly(at_least(extent, 1))) continue;
+      if (facts.entails_quickly(at_least(extent, 0))) continue;
       if (!with_elements.add(at_least(extent, 1))) return bad_input(definition.name + ": it may have no elements");
     }
   TASO_ASSIGN(auto result, Inference(registry, definition, with_elements).run(attributes, inputs));
