@@ -228,7 +228,7 @@ Status SymbolicModel::State::find_samples(const Model& model) {
   for (std::size_t failures = 0; sizes.size() < wanted() && failures < sample_attempts * least_samples;) {
     SymbolSizes drawn = draw_sizes(model.symbols(), ranges, symbol_scales[scale], random);
     std::string wrong;
-    if (free_extents.empty() && std::find(sizes.begin(), sizes.end(), drawn) != sizes.end()) {
+    if (!drawn.empty() && std::find(sizes.begin(), sizes.end(), drawn) != sizes.end()) {
       wrong = "there are few sizes";
     } else if (Expected<Model> sized = sample(model, drawn, random); !sized) {
       wrong = sized.error().message;
@@ -332,9 +332,10 @@ Expected<SymbolicModel> SymbolicModel::load(const Model& model, const OperatorRe
                                             const SymbolRanges& ranges) {
   TASO_ASSIGN(const FreeExtents open, open_extents_of(model, ranges));
   if (open.empty()) return load_without_open(model, registry, ranges);
-  TASO_ASSIGN(const Model opened, model.with_free_extents(open));
-  Expected<SymbolicModel> with = load_without_open(opened, registry, ranges);
-  if (model.symbols().empty() || (!with && with.error().code != ErrorCode::not_proved)) return with;
+  const Expected<Model> opened = model.with_open_extents(open);
+  Expected<SymbolicModel> with =
+      opened ? load_without_open(*opened, registry, ranges) : Expected<SymbolicModel>(opened.error());
+  if (model.symbols().empty() || (!with && with.error().code == ErrorCode::usage)) return with;
   Expected<SymbolicModel> without = load_without_open(model, registry, ranges);
   const auto understood = [](const SymbolicModel& all) {
     return working_operators(all.state_->models[0].graph()) - all.untouched().size();
@@ -348,8 +349,10 @@ Expected<FreeExtents> SymbolicModel::open_extents_of(const Model& model, const S
   TASO_RETURN_IF_ERROR(state.choose_ranges(model, ranges));
   FreeExtents all;
   for (std::size_t times = 0; times < most_readings; ++times) {
-    TASO_ASSIGN(const Model read, model.with_free_extents(all));
-    const Expected<Model> sized = state.first_sample(read);
+    // The model need not exist at the numbers that stand for these.
+    const Expected<Model> read = model.with_open_extents(all);
+    if (!read) break;
+    const Expected<Model> sized = state.first_sample(*read);
     const FreeExtents open = sized ? sized->open_extents() : FreeExtents();
     if (open.empty()) break;
     for (const auto& [tensor, axes] : open) all[tensor].insert(axes.begin(), axes.end());

@@ -285,11 +285,11 @@ class Importer {
       }
       return {};
     }
-    // Others are carried for reasons of their own.
-    if (!free_extents_of(node).empty())
-      if (const CarriedTypes carried = types_of_carried(row, index); !is_open(carried))
-        return add_opaque(index, {"extents of what it computes are not known at all sizes", Obstacle::symbolic},
-                          carried);
+    // Those whose extents depend on elements are carried for reasons of their own.
+    if (!free_extents_of(node).empty() &&
+        std::ranges::none_of(node.output(), [&](const auto& name) { return options_.opened.contains(name); }))
+      return add_opaque(index, {"extents of what it computes are not known at all sizes", Obstacle::symbolic},
+                        types_of_carried(row, index));
     if (const std::optional<std::size_t> input = unchanged_input(context)) {
       NodeContext renamed(document_, index, catalog_, result_.graph, read_inputs(node), options_.pieces);
       renamed.output(0, renamed.value(*input));
@@ -642,6 +642,7 @@ class Importer {
   std::optional<std::int64_t> nominal_extent(const std::string& tensor, std::size_t axis) const {
     static constexpr std::array<std::int64_t, 24> numbers = {61,  67,  71,  73,  79,  83,  89,  97,  101, 103, 107, 109,
                                                              113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179};
+    if (!options_.opened.contains(tensor)) return std::nullopt;
     std::size_t place = 0;
     for (const auto& [name, axes] : options_.free_extents)
       for (const auto& [free, more] : axes) {

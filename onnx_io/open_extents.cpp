@@ -159,7 +159,10 @@ std::vector<OpenOutput> open_outputs(NodeContext& context) {
       {"Slice", slice},       {"Split", split},       {"Tile", resized},
       {"TopK", top_k},        {"Unique", unique},     {"Upsample", resized}};
   const auto place = operators.find(context.proto().op_type());
-  if (place == operators.end() || context.input_count() == 0) return {};
+  // What follows from symbolic extents is not known in another way.
+  if (place == operators.end() || context.input_count() == 0 ||
+      std::ranges::any_of(context.inputs(), [](const auto& input) { return input.from_symbols; }))
+    return {};
   Outputs outputs = place->second(context);
   if (context.stopped()) return {};
   if (outputs.size() > context.output_count()) outputs.resize(context.output_count());

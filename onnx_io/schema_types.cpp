@@ -128,8 +128,11 @@ bool has_polynomial_extents(const onnx::NodeProto& node, const std::vector<NodeC
   static const std::set<std::string> all = {
       "Det",    "Einsum",        "GRU", "GatherElements",  "GatherND",        "GridSample", "LSTM", "MatMulInteger",
       "OneHot", "QLinearMatMul", "RNN", "ReverseSequence", "RoiAlign", "ScatterElements", "ScatterND", "TopK"};
+  // Of these the elements of an input say how many there are.
+  static const std::set<std::string> by_elements = {"OneHot", "TopK"};
   return all.contains(node.op_type()) &&
-         std::none_of(inputs.begin(), inputs.end(), [](const auto& input) { return input.from_symbols; });
+         (!by_elements.contains(node.op_type()) ||
+          std::none_of(inputs.begin(), inputs.end(), [](const auto& input) { return input.from_symbols; }));
 }
 
 }  // namespace

@@ -68,12 +68,12 @@ class SymbolicExporter {
   /// Finds the lists that the nodes read; an error if there is no form for all sizes.
   Status find_lists() {
     for (const auto& output : document_.graph().output())
-      if (form_of(output.name()) != nullptr)
+      if (const ConstantForm* form = form_of(output.name()); form != nullptr && !keep(output.name(), *form))
         return wrong("graph output " + in_quotes(output.name()) + " depends on the sizes");
     for (std::size_t i = 0; i < exported_.nodes.size(); ++i) {
       const onnx::NodeProto& node = exported_.nodes[i];
       for (const std::string& name : read_in_subgraphs(node))
-        if (form_of(name) != nullptr)
+        if (const ConstantForm* form = form_of(name); form != nullptr && !keep(name, *form))
           return wrong(describe(node) + " reads " + in_quotes(name) + " in a subgraph, which depends on the sizes");
       for (int position = 0; position < node.input_size(); ++position) {
         const std::string& name = node.input(position);
@@ -104,9 +104,11 @@ class SymbolicExporter {
     }
     for (const auto& [name, uses] : uses_) {
       // One list keeps the name, the computed one if there is one.
-      const bool computed = std::any_of(uses.begin(), uses.end(), [](const Use& use) { return !use.list; });
-      const std::optional<Integers> first = computed ? std::nullopt : uses[0].list;
+      const bool computed =
+          kept_.contains(name) || std::any_of(uses.begin(), uses.end(), [](const Use& use) { return !use.list; });
+      const std::optional<Integers> first = computed ? std::nullopt : uses.at(0).list;
       std::map<std::optional<Integers>, std::string> names = {{first, write(name, first, name)}};
+      if (kept_.contains(name) && names.at(first) != name) add_node("Identity", {names.at(first)}, name);
       for (const Use& use : uses) {
         const auto [place, added] = names.try_emplace(use.list);
         if (added) place->second = write(fresh_name(name), use.list, name);
@@ -147,6 +149,15 @@ class SymbolicExporter {
   [[nodiscard]] const ConstantForm* form_of(const std::string& name) const {
     const auto place = constants_.find(name);
     return place == constants_.end() ? nullptr : all_.integers.constants->form_of(*place->second);
+  }
+
+  /// A constant that keeps its name, which others than the nodes read, is computed under it. False: it has no form.
+  [[nodiscard]] bool keep(const std::string& name, const ConstantForm& form) {
+    const bool words = form.kind == ConstantForm::Kind::repeated || form.type.element == ElementType::i64;
+    if (!words || !can_compute(form)) return false;
+    kept_.insert(name);
+    uses_[name];
+    return true;
   }
 
   /// Whether a node is `there` at a sample: the same but for names of constants, which are equal there.
@@ -198,9 +209,9 @@ class SymbolicExporter {
     };
     exported_.nodes.clear();
     exported_.originals.clear();
-    // Others keep their order; the new ones, which are the first, stand before what reads them.
-    for (std::size_t root = new_nodes_.size(); root < nodes.size(); ++root) {
-      std::vector<std::size_t> stack = {root};
+    // Others keep their order; the new ones, which are the first, stand before what reads them, or behind all.
+    for (std::size_t place = 0; place < nodes.size(); ++place) {
+      std::vector<std::size_t> stack = {(place + new_nodes_.size()) % nodes.size()};
       while (!stack.empty()) {
         const std::size_t i = stack.back();
         if (const auto before = states[i] == State::done ? std::nullopt : awaited(nodes[i])) {
@@ -651,6 +662,7 @@ class SymbolicExporter {
   ExportedGraph& exported_;
   Constants constants_;  // New ones, by name.
   std::map<std::string, std::vector<Use>> uses_;
+  std::set<std::string> kept_;                                   // Names that stay: graph outputs, and what subgraphs read.
   std::set<std::string> taken_;                                  // Names of constants and of nodes' outputs.
   std::map<std::string, std::string> shapes_;                    // Of graph inputs, and of tensors.
   std::map<std::pair<std::string, bool>, std::string> extents_;  // Symbols, by name; as scalars or as lists.
