@@ -212,8 +212,7 @@ Expected<RewriteResult> apply_with_changes(const Graph& original, const Substitu
   outputs.inputs = rule.target.outputs;
   TASO_ASSIGN(std::vector<Value> targets, resolve_inputs(result.graph, outputs, match.variables, nodes));
 
-  if (sizes != nullptr)
-    TASO_RETURN_IF_ERROR(check_empty(graph, rule, match, result.graph, nodes, targets, *sizes));
+  if (sizes != nullptr) TASO_RETURN_IF_ERROR(check_empty(graph, rule, match, result.graph, nodes, targets, *sizes));
 
   std::vector<std::pair<Value, Value>> replacements;
   std::vector<NodeId> touched = nodes;

@@ -640,8 +640,8 @@ class Importer {
 
   /// What stands for a free extent that depends on elements: another number for each, as far as there are.
   std::optional<std::int64_t> nominal_extent(const std::string& tensor, std::size_t axis) const {
-    static constexpr std::array<std::int64_t, 24> numbers = {61,  67,  71,  73,  79,  83,  89,  97,  101, 103, 107, 109,
-                                                             113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179};
+    static constexpr std::array<std::int64_t, 24> numbers = {
+        61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179};
     if (!options_.opened.contains(tensor)) return std::nullopt;
     std::size_t place = 0;
     for (const auto& [name, axes] : options_.free_extents)
@@ -796,8 +796,9 @@ class Importer {
       if (rounds && context.input_count() > 0 && context.inputs()[0].value)
         for (NodeId id = first_unowned_; id < result_.graph.id_bound(); ++id)
           result_.decisions.rounded[id] = *context.inputs()[0].value;
-      const bool keeps_zeros = std::ranges::any_of(
-          node.attribute(), [](const auto& attribute) { return attribute.name() == "allowzero" && attribute.i() != 0; });
+      const bool keeps_zeros = std::ranges::any_of(node.attribute(), [](const auto& attribute) {
+        return attribute.name() == "allowzero" && attribute.i() != 0;
+      });
       if (node.op_type() == "Reshape" && !keeps_zeros)
         for (NodeId id = first_unowned_; id < result_.graph.id_bound(); ++id)
           if (result_.graph.node(id).is_op("reshape")) result_.decisions.copying.insert(id);

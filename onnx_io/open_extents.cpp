@@ -84,8 +84,7 @@ Outputs top_k(NodeContext& c) {
 
 Outputs range(NodeContext& c) {
   for (std::size_t i = 0; i < c.input_count(); ++i)
-    if (const ElementType element = c.type(i).element; element != ElementType::other)
-      return {{element, all_open(1)}};
+    if (const ElementType element = c.type(i).element; element != ElementType::other) return {{element, all_open(1)}};
   return {};
 }
 
@@ -153,11 +152,11 @@ Outputs split(NodeContext& c) {
 std::vector<OpenOutput> open_outputs(NodeContext& context) {
   using Outputs = std::vector<OpenOutput>;
   static const std::map<std::string_view, Outputs (*)(NodeContext&)> operators = {
-      {"Compress", compress}, {"Expand", expand},     {"NonMaxSuppression", non_max_suppression},
-      {"NonZero", non_zero},  {"OneHot", one_hot},    {"Pad", resized},
-      {"Range", range},       {"Reshape", reshape},   {"Resize", resized},
-      {"Slice", slice},       {"Split", split},       {"Tile", resized},
-      {"TopK", top_k},        {"Unique", unique},     {"Upsample", resized}};
+      {"Compress", compress}, {"Expand", expand},   {"NonMaxSuppression", non_max_suppression},
+      {"NonZero", non_zero},  {"OneHot", one_hot},  {"Pad", resized},
+      {"Range", range},       {"Reshape", reshape}, {"Resize", resized},
+      {"Slice", slice},       {"Split", split},     {"Tile", resized},
+      {"TopK", top_k},        {"Unique", unique},   {"Upsample", resized}};
   const auto place = operators.find(context.proto().op_type());
   // What follows from symbolic extents is not known in another way.
   if (place == operators.end() || context.input_count() == 0 ||

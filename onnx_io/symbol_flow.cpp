@@ -48,10 +48,9 @@ void SymbolFlow::begin(const std::vector<Symbol>& symbols, const ImportOptions& 
   quotients_ = options.quotients;
   unfolded_ = &options.unfolded;
   const bool beyond_batch =
-      std::ranges::any_of(symbols,
-                          [&](const Symbol& symbol) {
-                            return symbol.axis > 0 && options.symbol_sizes.contains(symbol.name);
-                          }) ||
+      std::ranges::any_of(
+          symbols,
+          [&](const Symbol& symbol) { return symbol.axis > 0 && options.symbol_sizes.contains(symbol.name); }) ||
       std::ranges::any_of(options.free_extents, [](const auto& free) { return free.second.rbegin()->first > 0; });
   const auto& nodes = document_->graph().node();
   rounding = rounding || std::any_of(nodes.begin(), nodes.end(),

@@ -662,9 +662,9 @@ class SymbolicExporter {
   ExportedGraph& exported_;
   Constants constants_;  // New ones, by name.
   std::map<std::string, std::vector<Use>> uses_;
-  std::set<std::string> kept_;                                   // Names that stay: graph outputs, and what subgraphs read.
-  std::set<std::string> taken_;                                  // Names of constants and of nodes' outputs.
-  std::map<std::string, std::string> shapes_;                    // Of graph inputs, and of tensors.
+  std::set<std::string> kept_;                 // Names that stay: graph outputs, and what subgraphs read.
+  std::set<std::string> taken_;                // Names of constants and of nodes' outputs.
+  std::map<std::string, std::string> shapes_;  // Of graph inputs, and of tensors.
   std::map<std::pair<std::string, bool>, std::string> extents_;  // Symbols, by name; as scalars or as lists.
   std::map<std::tuple<std::int64_t, std::int64_t, bool>, std::string> quotients_;  // By dividend and divisor.
   std::map<ExtentRun, std::string> runs_;
