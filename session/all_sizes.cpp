@@ -111,7 +111,8 @@ Expected<std::string> AllSizes::check_at_another_size(const SizedGraph& result, 
   const auto both = smallest_common_sample(original, result, sizes);
   if (!both) return std::string();
   options.inputs = 1;
-  const std::string at = to_string(sizes[original.numbers[both->first]]);
+  const SymbolSizes& chosen = sizes[original.numbers[both->first]];
+  const std::string at = chosen.empty() ? "other extents" : to_string(chosen);
   TASO_ASSIGN(const CheckReport report,
               taso::check(original.samples[both->first], result.samples[both->second], library, options));
   if (!report.passed) return Error{ErrorCode::check_failed, fmt::format("at {}: {}", at, report.failure()), {}};
