@@ -577,75 +577,22 @@ struct TotalOf {
 inline Pack pack_at(const float* x) { return *reinterpret_cast<const PackAnywhere*>(x); }
 inline void store_pack(float* y, const Pack& pack) { *reinterpret_cast<PackAnywhere*>(y) = pack; }
 
-/// The last elements of a row, fewer than a pack has: the last ones of a pack, behind others that are in packs before
-/// it, or in front of none where the row is shorter.
+/// As many words of no bits as a pack has elements, then as many of all bits.
+struct NoneThenAll {
+  uint32_t of[2 * lanes] = {};
+  constexpr NoneThenAll() {
+    for (Count i = lanes; i < 2 * lanes; ++i) of[i] = ~0U;
+  }
+};
+constexpr NoneThenAll none_then_all;
+
+/// The last elements of a row, fewer than a pack has. They are the last ones of a pack, in which before them are those
+/// before them in the row; -inf, where the row is shorter than a pack.
 struct RowEnd {
   Count rest, count;
   PackBits is_new;
   RowEnd(Count rest_of_row, Count count_of_row) : rest(rest_of_row), count(count_of_row) {
-    static constexpr uint32_t chosen[2 * lanes] = {
-#if TASO_VECTOR_BYTES == 64
-      0,
-      0,
-      0,
-      0,
-      0,
-      0,
-      0,
-      0,
-      0,
-      0,
-      0,
-      0,
-      0,
-      0,
-      0,
-      0,
-      ~0U,
-      ~0U,
-      ~0U,
-      ~0U,
-      ~0U,
-      ~0U,
-      ~0U,
-      ~0U,
-      ~0U,
-      ~0U,
-      ~0U,
-      ~0U,
-      ~0U,
-      ~0U,
-      ~0U,
-      ~0U
-#elif TASO_VECTOR_BYTES == 32
-      0,
-      0,
-      0,
-      0,
-      0,
-      0,
-      0,
-      0,
-      ~0U,
-      ~0U,
-      ~0U,
-      ~0U,
-      ~0U,
-      ~0U,
-      ~0U,
-      ~0U
-#else
-      0,
-      0,
-      0,
-      0,
-      ~0U,
-      ~0U,
-      ~0U,
-      ~0U
-#endif
-    };
-    memcpy(&is_new, chosen + rest, sizeof is_new);
+    memcpy(&is_new, none_then_all.of + rest, sizeof is_new);
   }
   /// -inf in place of others.
   [[nodiscard]] Pack load(const float* x) const {
