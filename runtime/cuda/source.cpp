@@ -76,6 +76,22 @@ class ElementLines {
   void store(std::size_t target, int value) {
     lines.push_back({ElementLine::Kind::store, value, target, "", {value}});
   }
+  /// Leaves out what nothing reads but what is left out; `read`: what is read besides. `keeps` goes on to mean the same
+  /// line.
+  void prune(std::set<int> read, std::size_t& keeps) {
+    std::vector<ElementLine> kept;
+    const std::size_t begin = keeps;
+    for (std::size_t i = lines.size(); i-- > 0;) {
+      const bool is_kept = lines[i].kind == ElementLine::Kind::store || read.contains(lines[i].value);
+      if (is_kept) {
+        read.insert(lines[i].reads.begin(), lines[i].reads.end());
+        kept.insert(kept.begin(), std::move(lines[i]));
+      } else if (i < begin) {
+        --keeps;
+      }
+    }
+    lines = std::move(kept);
+  }
   std::vector<ElementLine> lines;
 
  private:
@@ -228,9 +244,12 @@ class SourceGenerator {
     add_elements(kernel);
   }
 
-  void add_elements(const ElementKernel& kernel) {
+  void add_elements(ElementKernel& kernel) {
     const std::int64_t count = product(kernel.extents);
     if (count == 0) return;
+    std::size_t none = 0;
+    kernel.code.prune({}, none);
+    keep_used_sources(kernel);
     if (has_packs(kernel)) take(write_packs(kernel));
     KernelWriter writer(prefix_);
     span(writer, kernel);
@@ -239,6 +258,22 @@ class SourceGenerator {
     const auto coordinates = writer.coordinates("c", "i", kernel.extents);
     write_lines(writer, kernel, names, coordinates);
     take(writer);
+  }
+
+  /// Leaves out sources that nothing loads.
+  template <class Kernel>
+  static void keep_used_sources(Kernel& kernel) {
+    std::vector<std::size_t> number(kernel.sources.size(), kernel.sources.size());
+    std::vector<PlacedOperand> used;
+    for (ElementLine& line : kernel.code.lines) {
+      if (line.kind != ElementLine::Kind::load) continue;
+      if (number[line.operand] == kernel.sources.size()) {
+        number[line.operand] = used.size();
+        used.push_back(kernel.sources[line.operand]);
+      }
+      line.operand = number[line.operand];
+    }
+    kernel.sources = std::move(used);
   }
 
   static std::int64_t product(const Numbers& extents) {
@@ -476,9 +511,19 @@ class SourceGenerator {
     return needed;
   }
 
-  void add_rows(const RowKernel& kernel) {
+  void add_rows(RowKernel& kernel) {
     const std::int64_t rows = product(kernel.extents), count = product(kernel.inner);
     if (rows == 0 || count == 0) return;
+    const auto reads_result = [&](const ElementLine& line) {
+      return std::find(line.reads.begin(), line.reads.end(), kernel.result) != line.reads.end();
+    };
+    kernel.code.prune({kernel.value}, kernel.row_begins);
+    if (std::none_of(kernel.code.lines.begin(), kernel.code.lines.end(), reads_result)) {
+      ElementKernel elements = without_rows(kernel);
+      add_elements(elements);
+      return;
+    }
+    keep_used_sources(kernel);
     KernelWriter writer(prefix_);
     for (const auto* operands : {&kernel.sources, &kernel.targets})
       for (const PlacedOperand& operand : *operands) {
@@ -583,6 +628,20 @@ class SourceGenerator {
       close_pass();
     }
     take(writer);
+  }
+
+  /// The same where nothing reads the function of rows.
+  static ElementKernel without_rows(const RowKernel& kernel) {
+    const auto joined = [](Numbers outer, const Numbers& inner) {
+      outer.insert(outer.end(), inner.begin(), inner.end());
+      return outer;
+    };
+    ElementKernel made{kernel.element, joined(kernel.extents, kernel.inner), {}, {}, kernel.code};
+    for (const PlacedOperand& source : kernel.sources)
+      made.sources.push_back({source.slot, joined(source.strides, source.along), {}});
+    for (const PlacedOperand& target : kernel.targets)
+      made.targets.push_back({target.slot, joined(target.strides, target.along), {}});
+    return made;
   }
 
   /// The names that coordinates("c", "i", extents) declared.
