@@ -122,6 +122,13 @@ Expected<CompiledSource> Nvrtc::compile(const std::string& source, int architect
   return result;
 }
 
+int architecture_for(int device, const std::vector<int>& known) {
+  int best = 0;
+  for (const int one : known)
+    if (one / 10 == device / 10 && one <= device) best = std::max(best, one);
+  return best;
+}
+
 std::vector<std::string> nvrtc_names(int cuda) { return {"libnvrtc.so." + std::to_string(cuda / 1000)}; }
 
 }  // namespace taso::cuda

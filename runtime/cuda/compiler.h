@@ -54,4 +54,8 @@ class Nvrtc final : public SourceCompiler {
 /// as the driver may know no later one.
 [[nodiscard]] std::vector<std::string> nvrtc_names(int cuda);
 
+/// The architecture to compile for, for devices of one: itself, or the last before it of the same major version, whose
+/// code runs there too. 0: `known` has none.
+[[nodiscard]] int architecture_for(int device, const std::vector<int>& known);
+
 }  // namespace taso::cuda

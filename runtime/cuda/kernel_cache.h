@@ -48,6 +48,8 @@ class KernelBuilder {
   /// What is the same of two builds that give the same code.
   [[nodiscard]] std::string key_of(const std::string& source) const;
 
+  [[nodiscard]] const SourceCompiler& compiler() const { return *compiler_; }
+
   /// What has been done so far.
   struct Counts {
     std::size_t compiled = 0, found = 0, failed = 0, unwritten = 0;
