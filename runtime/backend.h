@@ -51,6 +51,8 @@ struct BackendOptions {
   /// Where a backend keeps kernels that it compiles, from run to run; the folder is made when there is something to
   /// keep. Empty: nowhere.
   std::string kernel_folder = {};
+  /// Whether a backend that can compile kernels for what it is asked does so; else it has those that it comes with.
+  bool generates_kernels = true;
 };
 
 /// What an output within a wider tensor begins at a multiple of, in bytes: what libraries want of tensors, and the

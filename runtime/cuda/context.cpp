@@ -190,6 +190,7 @@ Expected<std::shared_ptr<Context>> Context::create(const BackendOptions& options
   context->counts_on = options.counts_on;
   context->all_engines = options.all_engines;
   context->kernel_folder_ = options.kernel_folder;
+  context->generates_kernels_ = options.generates_kernels;
   context->choices = std::make_shared<ChoicesOfProcess>();
   TASO_RETURN_IF_ERROR(options.device_properties.empty() ? context->open_device()
                                                          : context->plan_without_device(options.device_properties));
@@ -265,6 +266,10 @@ Status Context::plan_without_device(const std::string& json) {
 }
 
 void Context::find_compiler(int runtime, int device_architecture) {
+  if (!generates_kernels_) {
+    how_generated = "kernels are not generated: precompiled ones were asked for";
+    return;
+  }
   if (!can_load_kernels()) {
     how_generated = "kernels are not generated: that takes CUDA 12.8";
     return;

@@ -190,7 +190,8 @@ class Context {
   /// Finds the compiler for devices of an architecture: 90 for compute capability 9.0.
   void find_compiler(int runtime, int device_architecture);
 
-  std::string kernel_folder_;  ///< BackendOptions::kernel_folder.
+  std::string kernel_folder_;      ///< BackendOptions::kernel_folder.
+  bool generates_kernels_ = true;  ///< BackendOptions::generates_kernels.
   std::mutex loading_mutex_;
   std::map<std::string, std::shared_ptr<const LoadedKernels>> loaded_;  ///< By text.
   std::vector<cudaEvent_t> events_;           ///< By number; null where there is none yet.
