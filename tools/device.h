@@ -40,8 +40,8 @@ struct Device {
 
 /// Opens the device; the module of a backend lies in the folder that $TASO_BACKENDS names, else beside the program.
 /// device_unavailable where it, its module or a library that it needs is absent; usage where options
-/// do not go together. `allow_reference`: "reference" is a device too. `costs`: --costs; kernels that a backend compiles
-/// are kept beside that database, or the default one.
+/// do not go together. `allow_reference`: "reference" is a device too. `costs`: --costs; kernels that a backend
+/// compiles are kept beside that database, or the default one.
 [[nodiscard]] Expected<Device> open_device(const DeviceOptions& options, const OperatorRegistry& registry,
                                            bool allow_reference, const std::string& costs);
 /// The device of one of several ranks of a machine: of a backend the one of that number, or if there are fewer, one

@@ -1,5 +1,5 @@
-/// NVRTC, the compiler of CUDA C++ that comes as a library: opened when it is asked for, so that nothing needs it. Knows
-/// nothing of the rest of CUDA, and of NVRTC no more than the functions that it calls by name.
+/// NVRTC, the compiler of CUDA C++ that comes as a library: opened when it is asked for, so that nothing needs it.
+/// Knows nothing of the rest of CUDA, and of NVRTC no more than the functions that it calls by name.
 #pragma once
 
 #include <memory>
@@ -50,8 +50,8 @@ class Nvrtc final : public SourceCompiler {
   std::vector<int> architectures_;
 };
 
-/// Names of the library of a CUDA version, as CUDA numbers its versions (13000): it has to be of the same major version,
-/// as the driver may know no later one.
+/// Names of the library of a CUDA version, as CUDA numbers its versions (13000): it has to be of the same major
+/// version, as the driver may know no later one.
 [[nodiscard]] std::vector<std::string> nvrtc_names(int cuda);
 
 /// The architecture to compile for, for devices of one: itself, or the last before it of the same major version, whose

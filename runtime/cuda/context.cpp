@@ -260,8 +260,7 @@ Status Context::plan_without_device(const std::string& json) {
   TASO_RETURN_IF_ERROR(check(cudaRuntimeGetVersion(&runtime), "CUDA does not name its version"));
   const std::string version = member_of(json, "deviceVer");  // 900 for compute capability 9.0
   find_compiler(runtime, version.empty() || version.size() > 5 ? 0 : std::stoi(version) / 10);
-  identity =
-      name + " (from a description); " + libraries(math, runtime, builder ? builder->compiler().identity() : "");
+  identity = name + " (from a description); " + libraries(math, runtime, builder ? builder->compiler().identity() : "");
   return {};
 }
 

@@ -121,7 +121,7 @@ class Context {
   Processors processors;
   /// What compiles generated kernels; null where none are generated.
   std::shared_ptr<KernelBuilder> builder;
-  std::string how_generated;  ///< By what, or why not.
+  std::string how_generated;      ///< By what, or why not.
   cudaStream_t stream = nullptr;  ///< streams[0].
   std::vector<cudaStream_t> streams;
   cublasLtHandle_t cublas = nullptr;
@@ -194,9 +194,9 @@ class Context {
   bool generates_kernels_ = true;  ///< BackendOptions::generates_kernels.
   std::mutex loading_mutex_;
   std::map<std::string, std::shared_ptr<const LoadedKernels>> loaded_;  ///< By text.
-  std::vector<cudaEvent_t> events_;           ///< By number; null where there is none yet.
-  unsigned long long* error_slot_ = nullptr;  ///< Device memory.
-  unsigned long long* error_copy_ = nullptr;  ///< Pinned memory of the host.
+  std::vector<cudaEvent_t> events_;                                     ///< By number; null where there is none yet.
+  unsigned long long* error_slot_ = nullptr;                            ///< Device memory.
+  unsigned long long* error_copy_ = nullptr;                            ///< Pinned memory of the host.
   std::mutex checks_mutex_;
   std::vector<std::int64_t> checked_extents_;  ///< By number.
   /// When the device was last known to work: nanoseconds of the steady clock, 0 at first.

@@ -52,9 +52,8 @@ class GeneratedOwnKernel final : public DeviceKernel {
       if (const auto* gathering = std::get_if<GatheringStep>(&step)) number_ = context_->index_check(gathering->extent);
   }
   std::size_t launches() const override {
-    return static_cast<std::size_t>(
-        std::count_if(generated_.steps.begin(), generated_.steps.end(),
-                      [](const GeneratedStep& step) { return !step.kernels.empty(); }));
+    return static_cast<std::size_t>(std::count_if(generated_.steps.begin(), generated_.steps.end(),
+                                                  [](const GeneratedStep& step) { return !step.kernels.empty(); }));
   }
   std::string code() const override { return generated_.source; }
 

@@ -29,8 +29,8 @@ Expected<std::shared_ptr<const LoadedKernels>> LoadedKernels::load(const std::st
   for (const GeneratedStep& step : program.steps)
     for (const GeneratedKernel& kernel : step.kernels) {
       cudaKernel_t found = nullptr;
-      TASO_RETURN_IF_ERROR(checked(cudaLibraryGetKernel(&found, library, kernel.name.c_str()),
-                                   "CUDA does not find a generated kernel"));
+      TASO_RETURN_IF_ERROR(
+          checked(cudaLibraryGetKernel(&found, library, kernel.name.c_str()), "CUDA does not find a generated kernel"));
       made->kernels_[kernel.name] = found;
     }
   return std::shared_ptr<const LoadedKernels>(std::move(made));

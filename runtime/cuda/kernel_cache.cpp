@@ -47,8 +47,7 @@ Status KernelCache::keep(std::string_view key, std::string_view code) const {
   if (folder_.empty()) return {};
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
-  if (error)
-    return Error{ErrorCode::bad_input, "the folder " + folder_ + " cannot be made: " + error.message(), {}};
+  if (error) return Error{ErrorCode::bad_input, "the folder " + folder_ + " cannot be made: " + error.message(), {}};
   return write_file_atomically(path_of(key), heading_of(key, code) + std::string(key) + std::string(code));
 }
 

@@ -137,7 +137,8 @@ constexpr Definition definitions[] = {
     {"whole_in_64",
      "__device__ inline unsigned long long whole_in_64(float x) {\n"
      "  const float cut = truncf(x);\n"
-     "  if (cut >= -9223372036854775808.0f && cut < 9223372036854775808.0f) return (unsigned long long)(long long)cut;\n"
+     "  if (cut >= -9223372036854775808.0f && cut < 9223372036854775808.0f) return (unsigned long long)(long "
+     "long)cut;\n"
      "  return 0x8000000000000000ull;\n"
      "}\n"},
     {"whole_unsigned",
@@ -196,7 +197,9 @@ constexpr Definition definitions[] = {
      "}\n"},
 };
 
-bool is_of_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+bool is_of_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
 
 /// Whether a text uses a name, as a whole word.
 bool uses(std::string_view text, std::string_view name) {
@@ -492,8 +495,8 @@ void KernelWriter::begin_blocks(std::int64_t blocks) {
 }
 
 std::string KernelWriter::text() const {
-  std::string text = "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(generated_threads) + ") " +
-                     kernel_.name + "(";
+  std::string text =
+      "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(generated_threads) + ") " + kernel_.name + "(";
   std::vector<std::string> parameters = parameters_;
   if (kernel_.notes_errors) {
     parameters.emplace_back("unsigned long long* error");

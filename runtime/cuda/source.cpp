@@ -19,7 +19,7 @@ namespace {
 using Numbers = std::vector<std::int64_t>;
 
 /// Elements of a row that a thread keeps: rows that need more are read once more for every pass.
-constexpr std::int64_t most_held = 16;
+constexpr std::int64_t most_held = 32;
 
 std::string of_value(int value) { return "v" + std::to_string(value); }
 
@@ -54,9 +54,9 @@ struct PlacedOperand {
 struct ElementLine {
   enum class Kind : std::uint8_t { load, compute, store };
   Kind kind = Kind::load;
-  int value = 0;        ///< Made, or stored.
+  int value = 0;            ///< Made, or stored.
   std::size_t operand = 0;  ///< A source or a target.
-  std::string text;     ///< What is computed.
+  std::string text;         ///< What is computed.
   std::vector<int> reads;
 };
 
@@ -73,9 +73,7 @@ class ElementLines {
   int binary(Binary function, int x, int y) { return compute(text_of(function, of_value(x), of_value(y)), {x, y}); }
   /// A value that comes from elsewhere.
   int given() { return made_++; }
-  void store(std::size_t target, int value) {
-    lines.push_back({ElementLine::Kind::store, value, target, "", {value}});
-  }
+  void store(std::size_t target, int value) { lines.push_back({ElementLine::Kind::store, value, target, "", {value}}); }
   /// Leaves out what nothing reads but what is left out; `read`: what is read besides. `keeps` goes on to mean the same
   /// line.
   void prune(std::set<int> read, std::size_t& keeps) {
@@ -327,10 +325,10 @@ class SourceGenerator {
                     "] = " + narrowed(kernel.element, of_value(line.value)) + ";");
         continue;
       }
-      const std::string at = line.kind == ElementLine::Kind::load
-                                 ? names[line.operand] + "[" +
-                                       writer.sum(coordinates, kernel.sources[line.operand].strides) + "]"
-                                 : "";
+      const std::string at =
+          line.kind == ElementLine::Kind::load
+              ? names[line.operand] + "[" + writer.sum(coordinates, kernel.sources[line.operand].strides) + "]"
+              : "";
       writer.line("const float " + of_value(line.value) + " = " +
                   (at.empty() ? line.text : widened(kernel.element, at)) + ";");
     }
@@ -609,10 +607,10 @@ class SourceGenerator {
       }
       close_pass();
     }
-    writer.line("scale = " + (is_softmax ? writer.team_sum("scale")
-                                         : "sqrtf(" + writer.team_sum("scale") + " / " +
-                                               literal(static_cast<float>(count)) + " + " + literal(kernel.epsilon) +
-                                               ")") +
+    writer.line("scale = " +
+                (is_softmax ? writer.team_sum("scale")
+                            : "sqrtf(" + writer.team_sum("scale") + " / " + literal(static_cast<float>(count)) + " + " +
+                                  literal(kernel.epsilon) + ")") +
                 ";");
     {
       const std::string value = open_pass();
@@ -702,10 +700,10 @@ class SourceGenerator {
     for (int k = 0; k < thin_count; ++k) writer.line("float total" + std::to_string(k) + " = 0.0f;");
     writer.open(std::string("for (") + writer.index_type() + " i = begin; i < " + writer.number(shape.depth) +
                 "; i += " + std::to_string(writer.team_step()) + ")");
-    writer.line("const float factor = " +
-                widened(step.element, wide + "[" +
-                                          writer.sum({"row", "i"}, Numbers{shape.wide_step, shape.wide_depth}) + "]") +
-                ";");
+    writer.line(
+        "const float factor = " +
+        widened(step.element, wide + "[" + writer.sum({"row", "i"}, Numbers{shape.wide_step, shape.wide_depth}) + "]") +
+        ";");
     const auto fixed = [&](int k, std::int64_t stride) { return writer.number(k * stride); };
     for (int k = 0; k < thin_count; ++k)
       writer.line("total" + std::to_string(k) + " += factor * " +
@@ -883,8 +881,7 @@ class SourceGenerator {
     };
     if (biased) plus("shift", bias + " + (" + begin(4) + ")");
     if (adds) plus("rest", residual + " + (" + begin(5) + ")");
-    if (of.function != Function::identity)
-      writer.line(each + "total[k] = " + text_of(of.function, "total[k]") + ";");
+    if (of.function != Function::identity) writer.line(each + "total[k] = " + text_of(of.function, "total[k]") + ";");
     store_neighbours(writer, step.element, pack, "total", y + " + (" + begin(0) + ")");
     take(writer);
   }
@@ -895,7 +892,8 @@ class SourceGenerator {
     const Numbers extents = extents_of(of.walk);
     KernelWriter writer(prefix_);
     for (int function = 0; function < 3; ++function)
-      writer.span_over(extents, strides_of_walk(of.walk, function), std::abs(of.channel_stride) * of.channels + of.size);
+      writer.span_over(extents, strides_of_walk(of.walk, function),
+                       std::abs(of.channel_stride) * of.channels + of.size);
     const std::string x = writer.reads(input(0), type_of(step.element));
     const std::string y = writer.writes(output(0), type_of(step.element));
     writer.begin_each(of.walk.elements);
@@ -927,7 +925,8 @@ class SourceGenerator {
     KernelWriter writer(prefix_);
     for (int function = 0; function < 5; ++function)
       writer.span_over(extents, strides_of_walk(of.walk, function), 2 * std::abs(of.apart));
-    writer.span_over(Numbers{2 * of.pairs + of.second}, Numbers{std::abs(of.step_of_cosines) + std::abs(of.step_of_sines)});
+    writer.span_over(Numbers{2 * of.pairs + of.second},
+                     Numbers{std::abs(of.step_of_cosines) + std::abs(of.step_of_sines)});
     const char* type = type_of(step.element);
     const std::string x = writer.reads(input(0), type), cosines = writer.reads(input(1), type),
                       sines = writer.reads(input(2), type), y = writer.writes(output(0), type);
@@ -1096,7 +1095,8 @@ class SourceGenerator {
     KernelWriter writer(prefix_);
     writer.span_over(extents, to);
     for (int axis = 0; axis < of.rank; ++axis)
-      writer.span_over(Numbers{of.extents[axis] + std::abs(of.before[axis])}, Numbers{from[static_cast<std::size_t>(axis)]});
+      writer.span_over(Numbers{of.extents[axis] + std::abs(of.before[axis])},
+                       Numbers{from[static_cast<std::size_t>(axis)]});
     writer.span_over(extents, from);
     const std::string type = type_of_width(step.width);
     const bool is_read = std::all_of(of.inside, of.inside + of.rank, [](std::int64_t extent) { return extent > 0; });
@@ -1119,7 +1119,7 @@ class SourceGenerator {
     if (source.empty()) source = "0";
     const std::string read = x + "[" + source + "]";
     writer.line(y + "[" + writer.sum(coordinates, to) + "] = " +
-                (!is_read              ? value
+                (!is_read            ? value
                  : condition.empty() ? read
                                      : condition + " ? " + read + " : " + value) +
                 ";");
@@ -1147,7 +1147,8 @@ class SourceGenerator {
     writer.note_errors();
     writer.begin_each(walk.elements);
     const auto coordinates = writer.coordinates("c", "i", extents);
-    const std::string extent = std::to_string(step.extent) + "ll", at = writer.sum(coordinates, strides_of_walk(walk, 2));
+    const std::string extent = std::to_string(step.extent) + "ll",
+                      at = writer.sum(coordinates, strides_of_walk(walk, 2));
     writer.line("long long place = " + index + "[" + at + "];");
     writer.line("if (place < 0) place += " + extent + ";");
     writer.open("if (place < 0 || place >= " + extent + ")");
@@ -1282,8 +1283,7 @@ class SourceGenerator {
     if (of.walk.elements == 0) return;
     const Numbers extents = extents_of(of.walk);
     KernelWriter writer(prefix_);
-    for (int function = 0; function < 4; ++function)
-      writer.span_over(extents, strides_of_walk(of.walk, function));
+    for (int function = 0; function < 4; ++function) writer.span_over(extents, strides_of_walk(of.walk, function));
     const bool selects = of.function == WordFunction::select;
     const Slot* slots[3] = {&step.a, &step.b, &step.c};
     std::string names[3];

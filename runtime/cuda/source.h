@@ -8,8 +8,8 @@
 /// Numbers are those of elements.h up to the order of rounding that a compiler may choose (fused multiply-adds): values
 /// in between are floats, and sums go in the same fixed order: thread t of a team of n adds elements t, t + n, t + 2n,
 /// ... one after the other, then a warp adds by exchanging with lane xor 16, 8, 4, 2, 1, then a block adds its warps',
-/// or its slices', sums from the first to the last. A team is a warp, a block of 256 threads, or, for rows whose elements
-/// lie apart, 8 threads (TeamShape).
+/// or its slices', sums from the first to the last. A team is a warp, a block of 256 threads, or, for rows whose
+/// elements lie apart, 8 threads (TeamShape).
 #pragma once
 
 #include <cstddef>

@@ -119,7 +119,9 @@ class CountingCompiler final : public cuda::SourceCompiler {
  public:
   explicit CountingCompiler(std::string version = "1.0") : version_(std::move(version)) {}
   std::string identity() const override { return "counting " + version_; }
-  std::vector<std::string> options(int architecture) const override { return {"-O" + std::to_string(architecture % 4)}; }
+  std::vector<std::string> options(int architecture) const override {
+    return {"-O" + std::to_string(architecture % 4)};
+  }
   Expected<cuda::CompiledSource> compile(const std::string& source, int) const override {
     ++asked;
     if (source.starts_with("bad")) return Error{ErrorCode::device_unavailable, "no code for " + source, {}};
@@ -173,9 +175,8 @@ TEST_F(KeptKernels, AreWrittenAnewWhereTheyAreNoEntries) {
   const std::string entry = value_of(read_file(file));
   std::string flipped = entry, longer = entry + "x";
   flipped.back() = 'X';
-  for (const std::string& wrong :
-       {std::string(), entry.substr(0, entry.size() - 1), entry.substr(1), flipped, longer, std::string(100, 'x'),
-        value_of(read_file(other)), entry.substr(0, 20)}) {
+  for (const std::string& wrong : {std::string(), entry.substr(0, entry.size() - 1), entry.substr(1), flipped, longer,
+                                   std::string(100, 'x'), value_of(read_file(other)), entry.substr(0, 20)}) {
     ASSERT_TRUE(write_file_atomically(file, wrong).ok());
     EXPECT_TRUE(compiles("one")) << wrong;
     EXPECT_EQ(value_of(read_file(file)), entry);

@@ -1,6 +1,7 @@
-/// What generated kernels (runtime/cuda/source.h) ask of a device, on the host: their text is compiled after this header
-/// by the compiler of the host, and run block by block. Threads of a block are contexts of one thread of the host, which
-/// change where they wait for each other; a block whose threads do not all come to the same barrier is found out.
+/// What generated kernels (runtime/cuda/source.h) ask of a device, on the host: their text is compiled after this
+/// header by the compiler of the host, and run block by block. Threads of a block are contexts of one thread of the
+/// host, which change where they wait for each other; a block whose threads do not all come to the same barrier is
+/// found out.
 #pragma once
 
 #include <ucontext.h>

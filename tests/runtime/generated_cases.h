@@ -69,8 +69,8 @@ class GeneratedCases {
 
   void add_moves() {
     RequestMaker maker(42);
-    const std::vector<ElementType> types = {ElementType::i8,  ElementType::i16,     ElementType::i32, ElementType::i64,
-                                            ElementType::u8,  ElementType::boolean, ElementType::f64, ElementType::u64};
+    const std::vector<ElementType> types = {ElementType::i8, ElementType::i16,     ElementType::i32, ElementType::i64,
+                                            ElementType::u8, ElementType::boolean, ElementType::f64, ElementType::u64};
     std::size_t next = 0;
     for (const std::string op : {"concat", "split", "slice", "transpose", "broadcast", "reshape", "reorder", "gather"})
       for (int attempt = 0, made = 0; attempt < 50 && made < 3; ++attempt) {
@@ -124,11 +124,10 @@ class GeneratedCases {
   /// Rows of one thread block, of more than its threads keep, and rows whose elements lie apart.
   void add_long_rows() {
     for (const ElementType element : {ElementType::f32, ElementType::f16})
-      for (const auto& [shape, layout] :
-           std::vector<std::pair<Shape, Layout>>{{{3, 1500}, Layout::row_major},
-                                                 {{2, 5000}, Layout::row_major},
-                                                 {{600, 33}, Layout::column_major},
-                                                 {{20, 40}, Layout::column_major}})
+      for (const auto& [shape, layout] : std::vector<std::pair<Shape, Layout>>{{{3, 1500}, Layout::row_major},
+                                                                               {{2, 5000}, Layout::row_major},
+                                                                               {{600, 33}, Layout::column_major},
+                                                                               {{20, 40}, Layout::column_major}})
         for (const std::string op : {"softmax", "reduce_sum", "reduce_max", "layer_norm", "rms_norm"}) {
           const TensorType type{element, shape};
           KernelRequest request{op, {}, {{type, layout, false}}, {{type, layout, false}}, 1};
@@ -162,8 +161,8 @@ class GeneratedCases {
       if (!request) continue;
       const cuda::PlannedProduct planned = cuda::plan_product(*request);
       if (!planned.plan) continue;
-      const auto act = request->op == "matmul" ? cuda::Function::identity
-                                               : *cuda::function_named(request->attributes.symbol("act"));
+      const auto act =
+          request->op == "matmul" ? cuda::Function::identity : *cuda::function_named(request->attributes.symbol("act"));
       const auto step = cuda::thin_product_step(*planned.plan, types[made % 3], request->inputs.size() > 2, act);
       if (!step) continue;
       cases_.push_back({*request, {"own product", {*step}}});
@@ -226,9 +225,13 @@ class GeneratedCases {
         for (const Within within : {Within{}, Within{1, 48}}) {
           const Operand y{{element, {2, channels, 4, 5}}, Layout::channels_last, false, within};
           const KernelRequest request{
-              "", {}, {{{element, {channels}}, Layout::row_major, false}, {y.type, Layout::channels_last, false}}, {y}, 1};
-          const auto step = cuda::epilogue_step(y, 1, cuda::input(0), cuda::input(1), Layout::channels_last,
-                                                cuda::Function::relu);
+              "",
+              {},
+              {{{element, {channels}}, Layout::row_major, false}, {y.type, Layout::channels_last, false}},
+              {y},
+              1};
+          const auto step =
+              cuda::epilogue_step(y, 1, cuda::input(0), cuda::input(1), Layout::channels_last, cuda::Function::relu);
           if (step) cases_.push_back({request, {"own epilogue", {*step}}});
         }
   }
@@ -247,9 +250,8 @@ class GeneratedCases {
       concat.attributes.set("axis", std::int64_t{-1});
       add(concat);
       KernelRequest pad{"pad", {}, {plain(element, {2, 0})}, {plain(element, {2, 3})}, 1};
-      pad.attributes = {{"before", std::vector<std::int64_t>{0, 1}},
-                        {"after", std::vector<std::int64_t>{0, 2}},
-                        {"value", 0.5}};
+      pad.attributes = {
+          {"before", std::vector<std::int64_t>{0, 1}}, {"after", std::vector<std::int64_t>{0, 2}}, {"value", 0.5}};
       add(pad);
     }
   }

@@ -35,8 +35,8 @@ int main(int count, char** arguments) {
     text += renamed + "namespace " + space + " {\n" + offer.program->source + "}\n" + forgotten;
   }
   const std::string name = "emulated_kernels_" + std::to_string(part);
-  text += "\nextern const taso::testing::EmulatedKernel " + name + "[] = {\n" + table + "};\nextern const std::size_t " +
-          name + "_count = sizeof(" + name + ") / sizeof(" + name + "[0]);\n";
+  text += "\nextern const taso::testing::EmulatedKernel " + name + "[] = {\n" + table +
+          "};\nextern const std::size_t " + name + "_count = sizeof(" + name + ") / sizeof(" + name + "[0]);\n";
   if (const taso::Status written = taso::write_file_atomically(arguments[1], text); !written) {
     std::fprintf(stderr, "%s\n", written.error().message.c_str());
     return 1;
