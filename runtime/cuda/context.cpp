@@ -295,9 +295,13 @@ Expected<std::shared_ptr<const LoadedKernels>> Context::load(const GeneratedProg
     if (const auto known = loaded_.find(program.source); known != loaded_.end()) return known->second;
   }
   TASO_ASSIGN(const std::string code, builder->build(program.source));
-  TASO_ASSIGN(std::shared_ptr<const LoadedKernels> loaded, LoadedKernels::load(code, program));
+  Expected<std::shared_ptr<const LoadedKernels>> loaded = LoadedKernels::load(code, program);
   const std::scoped_lock lock(loading_mutex_);
-  return loaded_.emplace(program.source, std::move(loaded)).first->second;
+  if (!loaded) {
+    if (loading_complaint_.empty()) loading_complaint_ = loaded.error().message;
+    return loaded.error();
+  }
+  return loaded_.emplace(program.source, std::move(*loaded)).first->second;
 }
 
 std::string Context::remarks() const {
@@ -307,7 +311,11 @@ std::string Context::remarks() const {
   if (counts.compiled + counts.found > 0)
     text += "; " + std::to_string(counts.compiled) + " compiled now, " + std::to_string(counts.found) + " found";
   if (counts.failed > 0) text += "; " + std::to_string(counts.failed) + " not compiled, which others take the place of";
-  const std::string complaint = builder->complaint();
+  std::string complaint = builder->complaint();
+  if (complaint.empty()) {
+    const std::scoped_lock lock(loading_mutex_);
+    complaint = loading_complaint_;
+  }
   return complaint.empty() ? text : text + " (" + one_line(complaint) + ")";
 }
 

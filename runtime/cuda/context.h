@@ -192,7 +192,8 @@ class Context {
 
   std::string kernel_folder_;      ///< BackendOptions::kernel_folder.
   bool generates_kernels_ = true;  ///< BackendOptions::generates_kernels.
-  std::mutex loading_mutex_;
+  mutable std::mutex loading_mutex_;
+  std::string loading_complaint_;  ///< Guarded by loading_mutex_. The first reason why code was not loaded.
   std::map<std::string, std::shared_ptr<const LoadedKernels>> loaded_;  ///< By text.
   std::vector<cudaEvent_t> events_;                                     ///< By number; null where there is none yet.
   unsigned long long* error_slot_ = nullptr;                            ///< Device memory.
