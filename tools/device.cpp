@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cstdlib>
 
+#include "optimizer/cost_database.h"
 #include "runtime/stream_schedule.h"
 #include "support/file.h"
 #include "tools/common.h"
@@ -41,6 +42,8 @@ void add_device_options(CLI::App& app, DeviceOptions& options, const std::string
                  "first that their heuristics name; all, also those that are compiled at run time")
       ->check(CLI::IsMember({"few", "all"}))
       ->capture_default_str();
+  app.add_flag("--precompiled-kernels", options.precompiled,
+               "Let a backend use the kernels that it comes with, where it would compile some for what is computed");
 }
 
 void add_streams_option(CLI::App& app, std::optional<std::size_t>& streams, const std::string& what) {
@@ -63,6 +66,12 @@ std::size_t streams_of(const std::optional<std::size_t>& streams, const Device& 
 
 namespace {
 
+/// Beside the database of costs, and called after it.
+std::string kernel_folder(const std::string& costs) {
+  const std::string database = costs.empty() ? default_cost_database_path() : costs;
+  return database.empty() ? "" : database + ".kernels";
+}
+
 /// `backend`: what the options do not say.
 Expected<Device> open(const DeviceOptions& options, const OperatorRegistry& registry, bool allow_reference,
                       BackendOptions backend) {
@@ -77,6 +86,7 @@ Expected<Device> open(const DeviceOptions& options, const OperatorRegistry& regi
     return usage(fmt::format("--device {}: expected cpu{} or the name of a backend", options.device,
                              allow_reference ? ", reference" : ""));
   backend.all_engines = options.engines == "all";
+  backend.generates_kernels = !options.precompiled;
   backend.math = options.math == "tf32" ? MathMode::tf32 : MathMode::strict;
   if (const char* folder = std::getenv("TASO_BACKENDS"); folder != nullptr) backend.module_folder = folder;
   if (!options.properties.empty()) {
@@ -91,12 +101,23 @@ Expected<Device> open(const DeviceOptions& options, const OperatorRegistry& regi
 
 }  // namespace
 
-Expected<Device> open_device(const DeviceOptions& options, const OperatorRegistry& registry, bool allow_reference) {
-  return open(options, registry, allow_reference, {});
+Expected<Device> open_device(const DeviceOptions& options, const OperatorRegistry& registry, bool allow_reference,
+                             const std::string& costs) {
+  BackendOptions backend;
+  backend.kernel_folder = kernel_folder(costs);
+  return open(options, registry, allow_reference, std::move(backend));
 }
 
-Expected<Device> open_device_of_rank(const DeviceOptions& options, const OperatorRegistry& registry, int rank_on_host) {
+RemarksAtEnd::~RemarksAtEnd() {
+  if (common_.verbosity == 0 || common_.quiet || !device_.library.backend()) return;
+  if (const std::string remarks = device_.library.backend()->remarks(); !remarks.empty())
+    fmt::print(stderr, "{}\n", remarks);
+}
+
+Expected<Device> open_device_of_rank(const DeviceOptions& options, const OperatorRegistry& registry, int rank_on_host,
+                                     const std::string& costs) {
   BackendOptions backend;
+  backend.kernel_folder = kernel_folder(costs);
   backend.device = rank_on_host;
   backend.counts_on = true;
   return open(options, registry, true, std::move(backend));

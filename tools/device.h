@@ -11,6 +11,7 @@
 #include "runtime/backend.h"
 #include "runtime/kernel.h"
 #include "support/status.h"
+#include "tools/common.h"
 
 namespace CLI {
 class App;
@@ -23,9 +24,10 @@ struct DeviceOptions {
   std::string math = "fp32";    ///< --math.
   std::string properties;       ///< --device-properties: a file; empty: the device of this machine.
   std::string engines = "few";  ///< --engines.
+  bool precompiled = false;     ///< --precompiled-kernels.
 };
 
-/// Adds --device, with a help text that begins with `devices`, --math and --engines.
+/// Adds --device, with a help text that begins with `devices`, --math, --engines and --precompiled-kernels.
 void add_device_options(CLI::App& app, DeviceOptions& options, const std::string& devices);
 
 /// The kernels that the options name and how floats are kept for them.
@@ -38,13 +40,27 @@ struct Device {
 
 /// Opens the device; the module of a backend lies in the folder that $TASO_BACKENDS names, else beside the program.
 /// device_unavailable where it, its module or a library that it needs is absent; usage where options
-/// do not go together. `allow_reference`: "reference" is a device too.
+/// do not go together. `allow_reference`: "reference" is a device too. `costs`: --costs; kernels that a backend
+/// compiles are kept beside that database, or the default one.
 [[nodiscard]] Expected<Device> open_device(const DeviceOptions& options, const OperatorRegistry& registry,
-                                           bool allow_reference);
+                                           bool allow_reference, const std::string& costs);
 /// The device of one of several ranks of a machine: of a backend the one of that number, or if there are fewer, one
 /// that it shares.
 [[nodiscard]] Expected<Device> open_device_of_rank(const DeviceOptions& options, const OperatorRegistry& registry,
-                                                   int rank_on_host);
+                                                   int rank_on_host, const std::string& costs);
+
+/// Says at its end how the device's kernels were made (Backend::remarks), on stderr, to those who asked for more.
+class RemarksAtEnd {
+ public:
+  RemarksAtEnd(const Device& device, const CommonOptions& common) : device_(device), common_(common) {}
+  RemarksAtEnd(const RemarksAtEnd&) = delete;
+  RemarksAtEnd& operator=(const RemarksAtEnd&) = delete;
+  ~RemarksAtEnd();
+
+ private:
+  const Device& device_;
+  const CommonOptions& common_;
+};
 
 /// Adds --streams: `what` says what is on them.
 void add_streams_option(CLI::App& app, std::optional<std::size_t>& streams, const std::string& what);

@@ -505,7 +505,7 @@ Expected<int> run_plan_by_threads(const RunOptions& options, const OperatorRegis
       make_thread_transports(static_cast<int>(document.mesh.devices()));
   std::vector<Device> devices;
   for (const std::unique_ptr<Transport>& transport : transports) {
-    TASO_ASSIGN(Device device, open_device_of_rank(options.device, registry, transport->rank_on_host()));
+    TASO_ASSIGN(Device device, open_device_of_rank(options.device, registry, transport->rank_on_host(), options.costs));
     devices.push_back(std::move(device));
   }
   std::vector<std::optional<Expected<int>>> results(transports.size());

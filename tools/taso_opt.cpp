@@ -703,7 +703,7 @@ Status plan_as_it_is(Options& options) {
   const auto message = [&](MessageLevel level, const std::string& text) { print_message(options.common, level, text); };
   std::optional<tools::Device> device;
   if (options.session.devices->cost == PlanCost::time) {
-    TASO_ASSIGN(device, tools::open_device(options.device, registry, false));
+    TASO_ASSIGN(device, tools::open_device(options.device, registry, false, options.session.costs.file));
     TASO_RETURN_IF_ERROR(find_costs(options, *device, true));
     TASO_RETURN_IF_ERROR(find_rule_files(options));
   }
@@ -735,7 +735,9 @@ Expected<int> run(Options& options) {
   TASO_ASSIGN(OperatorRegistry registry, tools::load_proved_operators(options.common, program_name));
   TASO_RETURN_IF_ERROR(find_worker(options));
   TASO_RETURN_IF_ERROR(allow_domains(options, registry));
-  TASO_ASSIGN(const tools::Device device, tools::open_device(options.device, registry, false));
+  TASO_ASSIGN(const tools::Device device,
+              tools::open_device(options.device, registry, false, options.session.costs.file));
+  const tools::RemarksAtEnd remarks(device, options.common);
   TASO_RETURN_IF_ERROR(complete(options, device));
   TASO_ASSIGN(options.session.devices, plan_request(options));
   const auto message = [&](MessageLevel level, const std::string& text) { print_message(options.common, level, text); };

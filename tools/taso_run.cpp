@@ -589,7 +589,7 @@ Expected<int> run_as_rank(RunOptions& options, Transport& ranks) {
       TASO_RETURN_IF_ERROR(tools::claim_external_data(options));
     }
     TASO_ASSIGN(registry, tools::load_operators(options.common));
-    TASO_ASSIGN(device, tools::open_device_of_rank(options.device, *registry, ranks.rank_on_host()));
+    TASO_ASSIGN(device, tools::open_device_of_rank(options.device, *registry, ranks.rank_on_host(), options.costs));
     return {};
   }();
   TASO_RETURN_IF_ERROR(agree(ranks, ready));
@@ -611,7 +611,8 @@ Expected<int> run(RunOptions& options) {
     tools::catch_interrupts();
     return tools::run_plan_by_threads(options, registry);
   }
-  TASO_ASSIGN(const tools::Device device, tools::open_device(options.device, registry, true));
+  TASO_ASSIGN(const tools::Device device, tools::open_device(options.device, registry, true, options.costs));
+  const tools::RemarksAtEnd remarks(device, options.common);
   if (options.print_device) {
     TASO_RETURN_IF_ERROR(print_device(device.library, options));
     return 0;

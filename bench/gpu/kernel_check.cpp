@@ -272,7 +272,7 @@ std::string complaint(const nlohmann::ordered_json& line, double bound) {
 Expected<int> run(const Options& options) {
   const auto start = std::chrono::steady_clock::now();
   TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(options.common));
-  TASO_ASSIGN(const tools::Device device, tools::open_device(options.device, registry, false));
+  TASO_ASSIGN(const tools::Device device, tools::open_device(options.device, registry, false, options.costs));
   if (!device.can_run() || !device.library.backend())
     return Error{ErrorCode::usage, "--device: kernels of a backend are checked; give its name", {}};
   TASO_RETURN_IF_ERROR(tools::keep_choices(device.library, options.costs, "kernel_check"));

@@ -59,6 +59,7 @@ class CudaBackend final : public Backend {
 
   std::string name() const override { return "cuda"; }
   std::string identity() const override { return context_->identity; }
+  std::string remarks() const override { return context_->remarks(); }
   bool can_run() const override { return context_->can_run; }
   Expected<std::string> device_properties() const override {
     if (!context_->can_run) return context_->properties;
@@ -185,10 +186,12 @@ class CudaBackend final : public Backend {
                                 std::span<const std::int64_t> bounds, const MeasureOptions& options) override;
 
  private:
-  /// Whether kernels of the request failed, and no engine is left to be tried: our own kernels have none.
+  /// Whether kernels of the request failed, and no engine is left to be tried: our own kernels have none but that those
+  /// which are generated have precompiled ones behind them.
   [[nodiscard]] bool is_given_up(const KernelRequest& request) const {
     if (!context_->has_rejections()) return false;
-    const bool has_engines = is_convolution(request) || product_in(request) != nullptr || has_two_products(request);
+    const bool has_engines = is_convolution(request) || product_in(request) != nullptr || has_two_products(request) ||
+                             context_->builder != nullptr;
     return context_->rejections(tuning_key(request)) >= (has_engines ? Context::most_rejections : 1);
   }
   [[nodiscard]] Status ready() const {

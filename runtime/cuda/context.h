@@ -20,6 +20,8 @@
 #include "runtime/backend.h"
 #include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/estimate.h"
+#include "runtime/cuda/generated_kernel.h"
+#include "runtime/cuda/kernel_cache.h"
 #include "runtime/cuda/tuner.h"
 #include "support/status.h"
 
@@ -117,6 +119,9 @@ class Context {
   std::string properties;       ///< The device's JSON.
   std::size_t cache_bytes = 0;  ///< Of the last-level cache.
   Processors processors;
+  /// What compiles generated kernels; null where none are generated.
+  std::shared_ptr<KernelBuilder> builder;
+  std::string how_generated;      ///< By what, or why not.
   cudaStream_t stream = nullptr;  ///< streams[0].
   std::vector<cudaStream_t> streams;
   cublasLtHandle_t cublas = nullptr;
@@ -159,6 +164,11 @@ class Context {
   [[nodiscard]] Expected<double> time(const Stopwatch& watch, cudaStream_t on,
                                       const std::function<Status()>& launches) const;
 
+  /// The kernels of a generated text, compiled or found, on the device; those that were loaded before are the same.
+  [[nodiscard]] Expected<std::shared_ptr<const LoadedKernels>> load(const GeneratedProgram& program);
+  /// Backend::remarks.
+  [[nodiscard]] std::string remarks() const;
+
   // Errors that kernels find: a kernel with checks takes a number and passes it on with error_slot().
   [[nodiscard]] unsigned long long* error_slot() const { return error_slot_; }
   /// The number of a check that indices lie inside an axis of `extent`.
@@ -177,10 +187,17 @@ class Context {
   Context() = default;
   [[nodiscard]] Status open_device();
   [[nodiscard]] Status plan_without_device(const std::string& properties);
+  /// Finds the compiler for devices of an architecture: 90 for compute capability 9.0.
+  void find_compiler(int runtime, int device_architecture);
 
-  std::vector<cudaEvent_t> events_;           ///< By number; null where there is none yet.
-  unsigned long long* error_slot_ = nullptr;  ///< Device memory.
-  unsigned long long* error_copy_ = nullptr;  ///< Pinned memory of the host.
+  std::string kernel_folder_;      ///< BackendOptions::kernel_folder.
+  bool generates_kernels_ = true;  ///< BackendOptions::generates_kernels.
+  mutable std::mutex loading_mutex_;
+  std::string loading_complaint_;  ///< Guarded by loading_mutex_. The first reason why code was not loaded.
+  std::map<std::string, std::shared_ptr<const LoadedKernels>> loaded_;  ///< By text.
+  std::vector<cudaEvent_t> events_;                                     ///< By number; null where there is none yet.
+  unsigned long long* error_slot_ = nullptr;                            ///< Device memory.
+  unsigned long long* error_copy_ = nullptr;                            ///< Pinned memory of the host.
   std::mutex checks_mutex_;
   std::vector<std::int64_t> checked_extents_;  ///< By number.
   /// When the device was last known to work: nanoseconds of the steady clock, 0 at first.

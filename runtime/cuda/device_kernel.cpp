@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "runtime/cuda/launch.h"
+#include "runtime/cuda/source.h"
 
 namespace taso::cuda {
 namespace {
@@ -37,6 +38,54 @@ class OwnKernel final : public DeviceKernel {
   Program program_;
   unsigned long long number_ = 0;
 };
+
+/// A program whose kernels were generated for it.
+class GeneratedOwnKernel final : public DeviceKernel {
+ public:
+  /// `loaded`: null where nothing runs.
+  GeneratedOwnKernel(std::shared_ptr<Context> context, const KernelRequest& request, const Program& program,
+                     GeneratedProgram generated, std::shared_ptr<const LoadedKernels> loaded)
+      : DeviceKernel(std::move(context), request, generated.name),
+        generated_(std::move(generated)),
+        loaded_(std::move(loaded)) {
+    for (const Step& step : program.steps)
+      if (const auto* gathering = std::get_if<GatheringStep>(&step)) number_ = context_->index_check(gathering->extent);
+  }
+  std::size_t launches() const override {
+    return static_cast<std::size_t>(std::count_if(generated_.steps.begin(), generated_.steps.end(),
+                                                  [](const GeneratedStep& step) { return !step.kernels.empty(); }));
+  }
+  std::string code() const override { return generated_.source; }
+
+ private:
+  Status queue(const Buffers& buffers, cudaStream_t stream) const override {
+    Buffers with_check = buffers;
+    with_check.error = context_->error_slot();
+    with_check.number = number_;
+    for (const GeneratedStep& step : generated_.steps)
+      if (const GeneratedKernel* kernel = kernel_for(step, with_check))
+        TASO_RETURN_IF_ERROR(loaded_->launch(*kernel, with_check, stream));
+    return {};
+  }
+  GeneratedProgram generated_;
+  std::shared_ptr<const LoadedKernels> loaded_;
+  unsigned long long number_ = 0;
+};
+
+/// Null where the precompiled kernels are to do it: there is no compiler, it fails, or what it made failed before.
+std::unique_ptr<Kernel> generated_kernel(const std::shared_ptr<Context>& context, const KernelRequest& request,
+                                         const Program& program) {
+  if (!context->builder || context->rejections(tuning_key(request)) > 0) return nullptr;
+  GeneratedOffer offer = generate_source(program);
+  if (!offer.program) return nullptr;
+  std::shared_ptr<const LoadedKernels> loaded;
+  if (context->can_run) {
+    auto found = context->load(*offer.program);
+    if (!found) return nullptr;
+    loaded = std::move(*found);
+  }
+  return std::make_unique<GeneratedOwnKernel>(context, request, program, std::move(*offer.program), std::move(loaded));
+}
 
 }  // namespace
 
@@ -116,6 +165,7 @@ Status DeviceKernel::queue_aligned(const Buffers& buffers, cudaStream_t stream) 
 KernelOffer own_kernel(const std::shared_ptr<Context>& context, const KernelRequest& request) {
   PlannedProgram planned = plan_program(request);
   if (!planned.program) return decline(std::move(planned.reason));
+  if (auto kernel = generated_kernel(context, request, *planned.program)) return {std::move(kernel), ""};
   return {std::make_unique<OwnKernel>(context, request, std::move(*planned.program)), ""};
 }
 

@@ -48,7 +48,7 @@ class DeviceKernel : public Kernel {
 /// A declined offer.
 [[nodiscard]] inline KernelOffer decline(std::string reason) { return {nullptr, std::move(reason)}; }
 
-/// Own kernels for everything that is no convolution or product.
+/// Own kernels for everything that is no convolution or product: generated where there is a compiler, else precompiled.
 [[nodiscard]] KernelOffer own_kernel(const std::shared_ptr<Context>& context, const KernelRequest& request);
 /// Any of conv2d, conv2d_bias_act and conv2d_bias_add_act, by cuDNN.
 [[nodiscard]] KernelOffer convolution(const std::shared_ptr<Context>& context, const KernelRequest& request);

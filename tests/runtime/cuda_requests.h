@@ -457,7 +457,8 @@ struct Example {
   std::vector<Placed> inputs;
   std::vector<AlignedBuffer> expected;  ///< f32, or the outputs' integers; in the outputs' layouts.
 
-  Example(const KernelRequest& asked, std::uint64_t seed) : request(asked) {
+  /// `shift`: by how many elements operands begin behind a multiple of 16 bytes; by 0 or 1 at random without it.
+  Example(const KernelRequest& asked, std::uint64_t seed, std::optional<std::size_t> shift = {}) : request(asked) {
     Random random(seed, "values");
     KernelRequest wide = request;
     for (const ElementType narrow : {ElementType::f16, ElementType::bf16})
@@ -467,7 +468,8 @@ struct Example {
     std::vector<AlignedBuffer> wide_inputs;
     for (std::size_t i = 0; i < request.inputs.size(); ++i) {
       const Operand& operand = request.inputs[i];
-      Placed bytes(operand, random.below(2));
+      const std::size_t drawn = random.below(2);
+      Placed bytes(operand, shift.value_or(drawn));
       AlignedBuffer same(static_cast<std::size_t>(wide.inputs[i].type.bytes()));
       const auto count = static_cast<std::size_t>(operand.type.elements());
       for (std::size_t k = 0; k < count; ++k) {

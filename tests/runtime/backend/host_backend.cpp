@@ -478,10 +478,14 @@ class HostRecording final : public Recording {
 
 class HostBackend final : public Backend {
  public:
-  HostBackend(MathMode math, std::string described)
-      : math_(math), described_(std::move(described)), queue_(std::make_shared<Queue>()) {}
+  HostBackend(MathMode math, std::string described, std::string remarks)
+      : math_(math),
+        described_(std::move(described)),
+        remarks_(std::move(remarks)),
+        queue_(std::make_shared<Queue>()) {}
 
   std::string name() const override { return device_name; }
+  std::string remarks() const override { return remarks_; }
   std::string identity() const override {
     return (described_.empty() ? "host test device; driver 1.0" : described_ + " (from a description); driver 2.0") +
            "; " + to_string(math_) + "; taso " TASO_VERSION;
@@ -626,6 +630,7 @@ class HostBackend final : public Backend {
 
   MathMode math_;
   std::string described_;
+  std::string remarks_;
   std::string endpoint_ = testing::new_group();
   std::shared_ptr<Queue> queue_;
   std::shared_ptr<EngineChoices> choices_;  ///< Null until a program keeps some.
@@ -653,5 +658,9 @@ extern "C" taso::Backend* taso_open_backend(int abi, const taso::BackendOptions&
     }
     described = json["name"];
   }
-  return new taso::HostBackend(options.math, described);
+  // What it is told, as it makes no kernels.
+  const std::string remarks = std::string("kernels would be ") +
+                              (options.generates_kernels ? "generated" : "precompiled") + ", and kept in " +
+                              options.kernel_folder;
+  return new taso::HostBackend(options.math, described, remarks);
 }
