@@ -347,15 +347,33 @@ Expected<SymbolicModel> SymbolicModel::load(const Model& model, const OperatorRe
 Expected<FreeExtents> SymbolicModel::open_extents_of(const Model& model, const SymbolRanges& ranges) {
   State state;
   TASO_RETURN_IF_ERROR(state.choose_ranges(model, ranges));
-  FreeExtents all;
-  for (std::size_t times = 0; times < most_readings; ++times) {
-    // The model need not exist at the numbers that stand for these.
-    const Expected<Model> read = model.with_open_extents(all);
-    if (!read) break;
-    const Expected<Model> sized = state.first_sample(*read);
-    const FreeExtents open = sized ? sized->open_extents() : FreeExtents();
+  FreeExtents all, refused;
+  const auto at_first_sample = [&](const FreeExtents& extents) -> Expected<Model> {
+    TASO_ASSIGN(const Model read, model.with_open_extents(extents));
+    return state.first_sample(read);
+  };
+  Expected<Model> sized = at_first_sample(all);
+  for (std::size_t times = 0; sized && times < most_readings; ++times) {
+    FreeExtents open = sized->open_extents(), with = all;
+    std::erase_if(open, [&](const auto& one) { return refused.contains(one.first); });
     if (open.empty()) break;
-    for (const auto& [tensor, axes] : open) all[tensor].insert(axes.begin(), axes.end());
+    with.insert(open.begin(), open.end());
+    Expected<Model> next = at_first_sample(with);
+    // The model need not exist at the numbers that stand for all of these: then each is tried by itself.
+    for (auto one = open.begin(); !next && one != open.end(); ++one) {
+      with = all;
+      with.insert(*one);
+      Expected<Model> alone = at_first_sample(with);
+      if (!alone) {
+        refused.insert(*one);
+        continue;
+      }
+      all = std::move(with);
+      sized = std::move(alone);
+    }
+    if (!next) continue;
+    all = std::move(with);
+    sized = std::move(next);
   }
   return all;
 }

@@ -334,8 +334,43 @@ class Importer {
     return add_declined(index, import, carried);
   }
 
+  /// Whether a number is computed as every runtime rounds it: by operators that IEEE says all of, which are computed in
+  /// double and rounded to f32 one by one (onnx_io/fold.h).
+  bool is_rounded_alike(Value value) const {
+    static const std::set<std::string_view> operators = {
+        "abs",     "add",   "broadcast", "ceil",  "concat",     "div",        "floor", "maximum",
+        "minimum", "mul",   "neg",       "recip", "reduce_max", "reduce_min", "relu",  "reshape",
+        "round",   "slice", "split",     "sqrt",  "sub",        "transpose"};
+    constexpr std::size_t most_nodes = 256;
+    std::set<NodeId> seen;
+    std::vector<NodeId> left = {value.node};
+    while (!left.empty()) {
+      const NodeId id = left.back();
+      left.pop_back();
+      if (!seen.insert(id).second) continue;
+      const Node& node = result_.graph.node(id);
+      if (seen.size() > most_nodes || node.outputs[0].element != ElementType::f32 || !node.outputs[0].known ||
+          (node.kind != NodeKind::constant && !operators.contains(node.op)))
+        return false;
+      for (const Value& input : node.inputs) left.push_back(input.node);
+    }
+    return true;
+  }
+
+  /// Whether it makes few integers of floats: extents of an image that is scaled.
+  bool makes_integers(const onnx::NodeProto& node, const NodeContext::Input& input) const {
+    constexpr std::int64_t most = 64;
+    if (node.op_type() != "Cast" || !input.type.known || input.type.elements() > most || !input.value) return false;
+    return std::ranges::any_of(node.attribute(),
+                               [](const onnx::AttributeProto& attribute) {
+                                 return attribute.name() == "to" && (attribute.i() == onnx::TensorProto::INT64 ||
+                                                                     attribute.i() == onnx::TensorProto::INT32);
+                               }) &&
+           is_rounded_alike(*input.value);
+  }
+
   /// The inputs of a node, floats that follow from constants alone computed where it compares them, chooses from them
-  /// or fills them, and the many places that it fills: so masks are made.
+  /// or fills them, and the many places that it fills: so masks are made. And where it makes extents of them.
   Expected<std::vector<NodeContext::Input>> inputs_to_fold(const onnx::NodeProto& node) {
     constexpr std::int64_t largest = std::int64_t{1} << 20;
     std::vector<NodeContext::Input> inputs = read_inputs(node);
@@ -345,7 +380,8 @@ class Importer {
              (input.type.element == ElementType::f32 || (has_places && is_integer(input.type.element))) &&
              input.type.elements() <= largest;
     };
-    if (!makes_masks(node.op_type()) || flow_.sizes() != NodeContext::Sizes::all ||
+    if ((!makes_masks(node.op_type()) && (inputs.size() != 1 || !makes_integers(node, inputs[0]))) ||
+        flow_.sizes() != NodeContext::Sizes::all ||
         !std::ranges::all_of(inputs, [&](const auto& input) { return input.constant != nullptr || is_weight(input); }))
       return inputs;
     for (NodeContext::Input& input : inputs) {

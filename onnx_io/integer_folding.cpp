@@ -641,16 +641,32 @@ std::shared_ptr<const ConstantData> expand(NodeContext& context) {
   return make(out);
 }
 
-std::shared_ptr<const ConstantData> reduce_product(NodeContext& context) {
+/// A list, to the one number that it makes.
+std::shared_ptr<const ConstantData> reduce(NodeContext& context, std::string_view op) {
   const auto data = read(context, 0);
-  if (!data || data->shape.size() > 1 || context.input_count() > 1) return nullptr;
-  const auto axes = context.integer_list("axes", {0});
+  if (!data || data->shape.size() > 1 || data->values.empty()) return nullptr;
+  std::vector<std::int64_t> axes = {0};
+  if (context.has_input(1)) {
+    if (!read(context, 1)) return nullptr;
+    axes = context.integers(1);
+  } else {
+    axes = context.integer_list("axes", {0});
+  }
   const bool keep = context.integer("keepdims", 1) != 0;
   if (context.stopped() || axes.size() != 1 || (axes[0] != 0 && axes[0] != -1)) return nullptr;
-  std::int64_t product = 1;
-  for (std::int64_t value : data->values)
-    if (__builtin_mul_overflow(product, value, &product)) return nullptr;
-  return make({data->element, keep && !data->shape.empty() ? Shape{1} : Shape{}, {product}});
+  std::int64_t result = data->values[0];
+  for (std::size_t i = 1; i < data->values.size(); ++i) {
+    const std::int64_t value = data->values[i];
+    if (op == "ReduceMax") {
+      result = std::max(result, value);
+    } else if (op == "ReduceMin") {
+      result = std::min(result, value);
+    } else if (op == "ReduceSum" ? __builtin_add_overflow(result, value, &result)
+                                 : __builtin_mul_overflow(result, value, &result)) {
+      return nullptr;
+    }
+  }
+  return make({data->element, keep && !data->shape.empty() ? Shape{1} : Shape{}, {result}});
 }
 
 std::shared_ptr<const ConstantData> unary(NodeContext& context, std::string_view op) {
@@ -707,7 +723,10 @@ bool computes_constants(std::string_view op_type) {
                                                  "Not",
                                                  "Or",
                                                  "Range",
+                                                 "ReduceMax",
+                                                 "ReduceMin",
                                                  "ReduceProd",
+                                                 "ReduceSum",
                                                  "Reshape",
                                                  "ScatterND",
                                                  "Shape",
@@ -751,7 +770,7 @@ std::shared_ptr<const ConstantData> fold_integers(NodeContext& context) {
   if (comparison(op) && context.input_count() == 2 && context.type(0).element == ElementType::f32)
     return compare_floats(context, op);
   if (op == "Expand") return expand(context);
-  if (op == "ReduceProd") return reduce_product(context);
+  if (op.starts_with("Reduce")) return reduce(context, op);
   if (op == "Neg" || op == "Abs" || op == "Not") return unary(context, op);
   if (op == "Reshape" || op == "Squeeze" || op == "Unsqueeze") return rearrange(context, op);
   if (const Binary function = arithmetic(op, context); function && context.input_count() == 2)
