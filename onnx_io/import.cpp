@@ -37,7 +37,15 @@ class Importer {
     first_unowned_ = result_.graph.id_bound();
     flow_.begin(result_.symbols, options_, maps_round_extents(document_, catalog_));
     read_hints();
-    for (int node : document_.order()) TASO_RETURN_IF_ERROR(import_node(node));
+    note_inputs_with_symbols();
+    for (int node : document_.order()) {
+      const bool depends = depends_on_symbols(node);
+      sizes_ = depends ? flow_.sizes() : NodeContext::Sizes::all;
+      TASO_RETURN_IF_ERROR(import_node(node));
+      follows_.resize(result_.graph.id_bound(), depends);
+      for (const NodeId id : own_constants_) follows_[id] = false;
+      own_constants_.clear();
+    }
     TASO_RETURN_IF_ERROR(add_outputs());
     if (flow_.sizes() != NodeContext::Sizes::all)
       result_.decisions.imported = std::make_shared<const Graph>(result_.graph);
@@ -214,12 +222,52 @@ class Importer {
     return input;
   }
 
+  // ------------------------------------------------------------------------------- what follows from symbols
+  //
+  // Beside what follows from symbolic or free extents may be much that does not: an image of one size, before what a
+  // detector finds in it. Such nodes are read as if there were no symbols.
+
+  void note_inputs_with_symbols() {
+    follows_.resize(result_.graph.id_bound(), false);
+    for (std::size_t i = 0; i < result_.inputs.size(); ++i)
+      follows_[result_.graph.inputs()[i]] = std::ranges::any_of(
+          result_.inputs[i].extents, [](const DeclaredExtent& extent) { return !extent.value.has_value(); });
+  }
+
+  bool follows_from_symbols(const std::string& name) const {
+    const int tensor = name.empty() ? -1 : document_.find(name);
+    if (tensor < 0) return false;
+    const std::optional<Value>& value = result_.values[static_cast<std::size_t>(tensor)];
+    return flow_.reaches(tensor) || (value && value->node < follows_.size() && follows_[value->node]);
+  }
+
+  bool depends_on_symbols(int index) const {
+    if (flow_.sizes() == NodeContext::Sizes::all) return false;
+    const onnx::NodeProto& node = document_.node(index);
+    const auto follows = [&](const std::string& name) { return follows_from_symbols(name); };
+    return !free_extents_of(node).empty() || std::ranges::any_of(node.input(), follows) ||
+           std::ranges::any_of(document_.captures(index), follows);
+  }
+
+  /// Extents of a carried node that reads nothing that follows from symbols: numbers.
+  static CarriedShape shape_of_numbers(const std::vector<TensorType>& types) {
+    CarriedShape shape;
+    shape.rule = CarriedShape::Rule::stated;
+    for (const TensorType& type : types) {
+      shape.stated.emplace_back();
+      if (!type.known) continue;
+      for (const std::int64_t extent : type.shape) shape.stated.back().push_back({extent, std::nullopt});
+    }
+    return shape;
+  }
+
   /// The graph value of a tensor, for an opaque consumer or a graph output.
   Value value_of(int tensor) {
     auto& value = result_.values[static_cast<std::size_t>(tensor)];
     if (value) return *value;
     if (auto constant = constant_of(tensor)) {
       value = Value{result_.graph.add_constant(std::move(constant)), 0};
+      if (!flow_.reaches(tensor)) own_constants_.push_back(value->node);
     } else {
       // An initializer that the IR does not look into: strings, sparse tensors, small floats.
       Node node;
@@ -258,7 +306,7 @@ class Importer {
 
     TASO_ASSIGN(std::vector<NodeContext::Input> inputs, inputs_to_fold(node));
     NodeContext context(document_, index, catalog_, result_.graph, std::move(inputs), options_.pieces);
-    context.set_sizes(flow_.sizes());
+    context.set_sizes(sizes_);
     const ImportRow* const row = find_import_row(node.op_type());
     if (row != nullptr)
       check_arity(*row, context);
@@ -266,7 +314,7 @@ class Importer {
       context.fail("it has no outputs");
     if (context.error()) return *context.error();
     if (auto constant = fold_integers(context)) {
-      if (const std::string reason = flow_.fold(context, *constant); !reason.empty())
+      if (const std::string reason = context.symbolic() ? flow_.fold(context, *constant) : ""; !reason.empty())
         return add_opaque(index, {reason, Obstacle::symbolic}, types_of_folded(row, index, *constant));
       set_constant(index, std::move(constant), node.op_type() == "ConstantOfShape");
       return {};
@@ -310,7 +358,7 @@ class Importer {
       return add_opaque(index, *refusal, types_of_carried(nullptr, index));
     }
     NodeContext import(document_, index, catalog_, result_.graph, read_inputs(node), options_.pieces);
-    import.set_sizes(flow_.sizes());
+    import.set_sizes(sizes_);
     if (const std::string reason = SymbolFlow::misuse(import); !reason.empty())
       return add_opaque(index, {reason, Obstacle::symbolic}, types_of_carried(row, index));
     require_floats(row->float_inputs, import, row->moves_elements);
@@ -381,7 +429,7 @@ class Importer {
              input.type.elements() <= largest;
     };
     if ((!makes_masks(node.op_type()) && (inputs.size() != 1 || !makes_integers(node, inputs[0]))) ||
-        flow_.sizes() != NodeContext::Sizes::all ||
+        sizes_ != NodeContext::Sizes::all ||
         !std::ranges::all_of(inputs, [&](const auto& input) { return input.constant != nullptr || is_weight(input); }))
       return inputs;
     for (NodeContext::Input& input : inputs) {
@@ -399,8 +447,7 @@ class Importer {
     if (context.input_count() == 0 || !context.has_input(0) || carried.types.empty() || !carried.types[0]) return false;
     const TensorType& type = context.type(0);
     if (op == "Cast") return type.element != ElementType::other && carried.types[0]->element == type.element;
-    return keeps_order.contains(op) && flow_.sizes() == NodeContext::Sizes::all && type.known &&
-           *carried.types[0] == type;
+    return keeps_order.contains(op) && sizes_ == NodeContext::Sizes::all && type.known && *carried.types[0] == type;
   }
 
   /// The input that an operator on truth values or integers is another name of, as the other one is a number that
@@ -461,7 +508,7 @@ class Importer {
 
   /// Whether a node became another name of what a carried node computes, of whose extents no formula is known.
   bool renames_unknown_extents(const NodeContext& context) const {
-    if (flow_.sizes() == NodeContext::Sizes::all || only_renames(context.proto().op_type())) return false;
+    if (sizes_ == NodeContext::Sizes::all || only_renames(context.proto().op_type())) return false;
     return std::any_of(context.inputs().begin(), context.inputs().end(), [&](const NodeContext::Input& input) {
       if (!input.value) return false;
       const auto carried = result_.decisions.carried.find(input.value->node);
@@ -474,7 +521,7 @@ class Importer {
   /// types, and shapes that do not broadcast are an error.
   Expected<std::optional<Refusal>> import_by_maps(int index, bool strict) {
     NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)), options_.pieces);
-    import.set_sizes(flow_.sizes());
+    import.set_sizes(sizes_);
     if (strict) {
       const NodeMaps::Mappings& lines = catalog_.node_maps().of_type("", import.proto().op_type());
       ImportRow row = {nullptr, 1 << 20, 0, -1, nullptr, false, nullptr, nullptr};
@@ -503,7 +550,7 @@ class Importer {
   /// A call of a function of the model.
   Status import_call(int index, const onnx::FunctionProto& function) {
     NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)), options_.pieces);
-    import.set_sizes(flow_.sizes());
+    import.set_sizes(sizes_);
     if (auto constant = import_function(import, document_, function, catalog_)) {
       set_constant(index, std::move(constant), false);
       return {};
@@ -519,7 +566,7 @@ class Importer {
   /// there is no such function.
   Expected<std::optional<Refusal>> import_by_schema(int index, const Refusal& unknown) {
     NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)), options_.pieces);
-    import.set_sizes(flow_.sizes());
+    import.set_sizes(sizes_);
     const std::optional<onnx::FunctionProto> function = function_of_schema(document_, index, import);
     if (!function) return std::optional(unknown);
     if (auto constant = import_function(import, document_, *function, catalog_)) {
@@ -632,12 +679,12 @@ class Importer {
     CarriedTypes carried = types_by_rules(row, index);
     if (std::any_of(carried.types.begin(), carried.types.end(), [](const auto& type) { return type.has_value(); }))
       return carried;
-    if (flow_.sizes() == NodeContext::Sizes::all && has_body(index)) {
+    if (sizes_ == NodeContext::Sizes::all && has_body(index)) {
       carried.types = types_by_bodies(document_, result_, catalog_, options_, index);
       for (std::size_t port = 0; port < carried.types.size(); ++port) doubt(index, port, carried.types[port]);
       return carried;
     }
-    carried = types_by_schema(document_, index, read_inputs(document_.node(index)), flow_.sizes());
+    carried = types_by_schema(document_, index, read_inputs(document_.node(index)), sizes_);
     for (std::size_t port = 0; port < carried.types.size(); ++port) doubt(index, port, carried.types[port]);
     if (std::ranges::any_of(carried.types, [](const auto& type) { return type.has_value(); })) return carried;
     NodeContext context(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)), options_.pieces);
@@ -721,14 +768,14 @@ class Importer {
 
   CarriedTypes types_by_rules(const ImportRow* row, int index) {
     NodeContext plain(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)), options_.pieces);
-    plain.set_sizes(flow_.sizes());
+    plain.set_sizes(sizes_);
     CarriedTypes carried = carried_types(plain);
     if (!carried.types.empty()) return carried;
     const CarriedInputs inputs = inputs_of(index);
     if (row == nullptr || !row->moves_elements) return carried;
     // What a handler does at all sizes, else what it does at these.
-    carried = types_of_moved(inputs, *row, catalog_, flow_.sizes());
-    if (carried.types.empty() && flow_.sizes() != NodeContext::Sizes::all) {
+    carried = types_of_moved(inputs, *row, catalog_, sizes_);
+    if (carried.types.empty() && sizes_ != NodeContext::Sizes::all) {
       carried = types_of_moved(inputs, *row, catalog_, NodeContext::Sizes::all);
       carried.shape = kept_by_slice(plain, carried);
     } else if (carried.shape.rule == CarriedShape::Rule::op) {
@@ -736,7 +783,7 @@ class Importer {
     }
     // Integers that follow from extents in a way that is not known are no constants, so these shapes are known.
     static const std::set<std::string> to_shapes = {"Expand", "Flatten", "Reshape"};
-    if (flow_.sizes() != NodeContext::Sizes::all && to_shapes.contains(document_.node(index).op_type()) &&
+    if (sizes_ != NodeContext::Sizes::all && to_shapes.contains(document_.node(index).op_type()) &&
         (carried.shape.rule != CarriedShape::Rule::same || plain.inputs().size() < 2 || plain.inputs()[1].from_symbols))
       carried.shape = flow_.listed(plain);
     return carried;
@@ -981,7 +1028,8 @@ class Importer {
       if (tensor >= 0) result_.values[static_cast<std::size_t>(tensor)] = value;
     }
     if (flow_.sizes() != NodeContext::Sizes::all) {
-      result_.decisions.carried[id] = carried.shape;
+      result_.decisions.carried[id] =
+          sizes_ == NodeContext::Sizes::all ? shape_of_numbers(result_.graph.node(id).outputs) : carried.shape;
       record_equal_extents(index, id);
       note_reading(NodeContext(document_, index, catalog_, result_.graph, read_inputs(proto)), record);
     }
@@ -1086,6 +1134,9 @@ class Importer {
   const ImportOptions& options_;
   ImportedModel result_;
   SymbolFlow flow_;
+  NodeContext::Sizes sizes_ = NodeContext::Sizes::all;  ///< For the node that is read.
+  std::vector<bool> follows_;                           ///< By graph node: it may follow from symbolic extents.
+  std::vector<NodeId> own_constants_;                   ///< That the node which is read was the first to ask for.
   std::map<int, TensorType> hints_;
   NodeId first_unowned_ = 0;
   std::map<int, std::vector<TensorType>> computed_types_;  ///< Of nodes with free extents, by document node.
