@@ -101,6 +101,16 @@ Expected<Model> Model::with_sizes(SymbolSizes sizes, FreeExtents extents) const 
   return imported_anew(std::move(options));
 }
 
+Expected<Model> Model::without_sizes() const {
+  ImportOptions options = document_->options;
+  options.symbol_sizes.clear();
+  options.free_extents.clear();
+  options.opened.clear();
+  options.unfolded.clear();
+  options.quotients = true;
+  return imported_anew(std::move(options));
+}
+
 Expected<Model> Model::with_quotients(bool quotients) const {
   ImportOptions options = document_->options;
   options.quotients = quotients;

@@ -179,6 +179,8 @@ class Model {
   [[nodiscard]] Expected<Model> with_sizes(SymbolSizes sizes) const;
   /// The same, with other values of ImportOptions::free_extents.
   [[nodiscard]] Expected<Model> with_sizes(SymbolSizes sizes, FreeExtents extents) const;
+  /// The same file, with nothing said of its symbols, nor of extents that depend on elements.
+  [[nodiscard]] Expected<Model> without_sizes() const;
   /// The same file with another value of ImportOptions::quotients.
   [[nodiscard]] Expected<Model> with_quotients(bool quotients) const;
   /// The same file with other ImportOptions::free_extents.

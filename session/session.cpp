@@ -316,9 +316,8 @@ Status Session::State::optimize_bodies(SessionResult& result, std::vector<std::s
     return {};
   }
   Model model = sized.model();
-  if (!sized.sizes().empty()) {
-    TASO_ASSIGN(model, model.with_sizes({}));
-    TASO_ASSIGN(model, model.with_quotients(true));
+  if (sized.symbolic()) {
+    TASO_ASSIGN(model, model.without_sizes());
   }
   TASO_ASSIGN(result.bodies, optimize_bodies_of(model, result, notes));
   std::sort(result.rules_in_bodies.begin(), result.rules_in_bodies.end());
