@@ -1,4 +1,5 @@
 // Generated kernels, compiled for the host and run block by block, against the operators' definitions.
+#include "support/hash.h"
 #include "tests/runtime/emulated_device.h"
 #include "tests/runtime/generated_cases.h"
 #include "tests/runtime/host_runner.h"
@@ -19,9 +20,11 @@ const EmulatedKernel* emulated_kernel(std::size_t number, const std::string& nam
   return found != nullptr ? found : in(emulated_kernels_1, emulated_kernels_1_count);
 }
 
-void run_emulated(std::size_t number, const cuda::GeneratedKernel& kernel, const cuda::Buffers& buffers) {
+void run_emulated(std::size_t number, const std::string& hash, const cuda::GeneratedKernel& kernel,
+                  const cuda::Buffers& buffers) {
   const EmulatedKernel* compiled = emulated_kernel(number, kernel.name);
-  ASSERT_NE(compiled, nullptr) << kernel.name << ": the text is another one than when it was compiled";
+  ASSERT_TRUE(compiled != nullptr && compiled->hash == hash)
+      << kernel.name << ": the text is another one than when it was compiled";
   std::vector<void*> arguments;
   for (std::size_t i = 0; i < kernel.operands.size(); ++i) {
     const std::byte* address = cuda::address_of(kernel.operands[i], buffers);
@@ -38,12 +41,13 @@ void run_emulated(std::size_t number, const cuda::GeneratedKernel& kernel, const
 
 /// Runs a generated program; how many kernels of it read and write packs.
 std::size_t run_emulated(std::size_t number, const cuda::GeneratedProgram& program, const cuda::Buffers& buffers) {
+  const std::string hash = hash_text(program.source).to_string();
   std::size_t packed = 0;
   for (const cuda::GeneratedStep& step : program.steps) {
     const cuda::GeneratedKernel* kernel = cuda::kernel_for(step, buffers);
     if (kernel == nullptr) continue;
     packed += kernel->name.ends_with("_packs") ? 1 : 0;
-    run_emulated(number, *kernel, buffers);
+    run_emulated(number, hash, *kernel, buffers);
   }
   return packed;
 }

@@ -129,6 +129,7 @@ class EmulatedDevice {
 struct EmulatedKernel {
   std::size_t number;  ///< Of the case.
   const char* name;
+  const char* hash;  ///< Of the text.
   void (*call)(void* const* arguments);
 };
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "support/file.h"
+#include "support/hash.h"
 #include "tests/runtime/generated_cases.h"
 
 int main(int count, char** arguments) {
@@ -29,7 +30,8 @@ int main(int count, char** arguments) {
       for (const cuda::GeneratedKernel& kernel : step.kernels) {
         renamed += "#define " + kernel.name + " " + space + "_" + kernel.name + "\n";
         forgotten += "#undef " + kernel.name + "\n";
-        table += "    {" + std::to_string(i) + ", \"" + kernel.name + "\", &taso::testing::call_kernel<&" + space +
+        table += "    {" + std::to_string(i) + ", \"" + kernel.name + "\", \"" +
+                 taso::hash_text(offer.program->source).to_string() + "\", &taso::testing::call_kernel<&" + space +
                  "::" + space + "_" + kernel.name + ">},\n";
       }
     text += renamed + "namespace " + space + " {\n" + offer.program->source + "}\n" + forgotten;
