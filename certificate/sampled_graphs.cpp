@@ -270,6 +270,8 @@ class Unifier {
       for (std::size_t port = 0; port < outputs.size(); ++port) outputs[port].element = node.outputs[port].element;
     for (std::size_t port = 0; port < node.outputs.size(); ++port)
       if (!is_at_samples(id, port, outputs[port])) return bad_input("its type is another at a sample");
+    if (decisions != nullptr && decisions->copying.contains(id) && !copies_zeros(inputs.at(0), outputs.at(0)))
+      return bad_input("it copies an extent where another one is 0");
     node.attributes = std::move(attributes);
     node.outputs = std::move(outputs);
     return {};
@@ -303,7 +305,7 @@ class Unifier {
   /// The node under a name that no operator has, and no other node: what it is at other sizes is not known.
   Node untouchable(NodeId id) {
     Node node = first_.node(id);
-    const CarriedShape shape = as_carried(node);
+    const CarriedShape shape = as_carried(id, node);
     node.op = fmt::format("untouched {}", node.op);
     std::vector<const Attributes*> attributes;
     for (const SampledGraph& sample : samples_) attributes.push_back(&sample.graph->node(id).attributes);
@@ -314,18 +316,36 @@ class Unifier {
 
   /// What the extents of an operator are where its requirements do not follow: those of the model's own operator, which
   /// broadcasts, or takes what there is.
-  [[nodiscard]] CarriedShape as_carried(const Node& node) const {
+  [[nodiscard]] CarriedShape as_carried(NodeId id, const Node& node) const {
     CarriedShape shape;
     if (node.op == "slice") {
       shape.rule = CarriedShape::Rule::op;
       shape.op = node.op;
       shape.operands = {{0, ElementType::f32}};
-    } else if (node.op == "reshape") {
+    } else if (node.op == "reshape" && !may_be_empty(id)) {
       shape.rule = CarriedShape::Rule::polynomial;
     } else if (catalog_.is_elementwise(node.op)) {
       shape.rule = CarriedShape::Rule::broadcast;
     }
     return shape;
+  }
+
+  /// Whether a reshape, where its list has 0, makes that extent 0 by what it copies.
+  [[nodiscard]] bool copies_zeros(const TensorType& from, const TensorType& to) const {
+    for (std::size_t axis = 0; axis < to.shape.size(); ++axis)
+      if (!is_positive(to.shape[axis]) &&
+          (axis >= from.shape.size() || !sizes_.is_zero_where(from.shape[axis], to.shape[axis])))
+        return false;
+    return true;
+  }
+  [[nodiscard]] bool is_positive(std::int64_t extent) const {
+    return sizes_.follows(Condition::Relation::less_equal, 1, extent);
+  }
+  /// Whether a reshape may read a tensor without elements: then it may copy an extent.
+  [[nodiscard]] bool may_be_empty(NodeId id) const {
+    const std::vector<Value>& inputs = first_.node(id).inputs;
+    return decisions_ != nullptr && decisions_->copying.contains(id) && !inputs.empty() &&
+           !std::ranges::all_of(graph_.type(inputs[0]).shape, [&](std::int64_t extent) { return is_positive(extent); });
   }
 
   void unify_carried(NodeId id, Node& node) {
@@ -363,6 +383,10 @@ class Unifier {
     switch (shape.rule) {
       case CarriedShape::Rule::unknown:
       case CarriedShape::Rule::polynomial:
+        break;
+      case CarriedShape::Rule::stated:
+        for (std::size_t port = 0; port < std::min(known.size(), shape.stated.size()); ++port)
+          if (known[port].size() == shape.stated[port].size()) set_stated(node, shape.stated[port], known[port]);
         break;
       case CarriedShape::Rule::listed:
       case CarriedShape::Rule::expanded:
@@ -403,6 +427,18 @@ class Unifier {
           if (sizes_.at(*size, k) != values[k]) size.reset();
         node.outputs[port].shape[axis] = size ? *size : unknown(id, axis, std::move(values));
       }
+    }
+  }
+
+  /// Extents of which a node says one by one what they are.
+  void set_stated(const Node& node, const std::vector<StatedExtent>& stated,
+                  std::vector<std::optional<std::int64_t>>& known) const {
+    for (std::size_t axis = 0; axis < known.size(); ++axis) {
+      known[axis] = stated[axis].number;
+      if (!stated[axis].of_input) continue;
+      const auto& [position, place] = *stated[axis].of_input;
+      if (const TensorType* const type = input(node, position); type != nullptr && place < type->shape.size())
+        known[axis] = type->shape[place];
     }
   }
 

@@ -117,6 +117,8 @@ struct SymbolicModel::State {
   Status find_samples(const Model& model);
   void find_far_samples(const Model& model, Random& random);
   Expected<Model> sample(const Model& model, const SymbolSizes& drawn, Random& random) const;
+  /// The model at one of the sizes that are tried.
+  [[nodiscard]] Expected<Model> first_sample(const Model& model) const;
   [[nodiscard]] std::size_t wanted() const;
   /// The symbols of free extents, behind the others.
   Status add_free_extents(std::vector<SampledSymbol>& symbols) const;
@@ -191,6 +193,14 @@ std::size_t SymbolicModel::State::wanted() const {
   return count;
 }
 
+Expected<Model> SymbolicModel::State::first_sample(const Model& model) const {
+  Random random(1);
+  Expected<Model> sized = unproved("");
+  for (std::size_t scale = 0; scale < std::size(symbol_scales) && !sized; ++scale)
+    sized = model.with_sizes(draw_sizes(model.symbols(), ranges, symbol_scales[scale], random));
+  return sized;
+}
+
 Status SymbolicModel::State::find_samples(const Model& model) {
   TASO_ASSIGN(const FileIdentity file, identify_file(model.path()));
   Hasher hasher;
@@ -218,7 +228,7 @@ Status SymbolicModel::State::find_samples(const Model& model) {
   for (std::size_t failures = 0; sizes.size() < wanted() && failures < sample_attempts * least_samples;) {
     SymbolSizes drawn = draw_sizes(model.symbols(), ranges, symbol_scales[scale], random);
     std::string wrong;
-    if (std::find(sizes.begin(), sizes.end(), drawn) != sizes.end()) {
+    if (!drawn.empty() && std::find(sizes.begin(), sizes.end(), drawn) != sizes.end()) {
       wrong = "there are few sizes";
     } else if (Expected<Model> sized = sample(model, drawn, random); !sized) {
       wrong = sized.error().message;
@@ -276,7 +286,7 @@ void SymbolicModel::State::find_far_samples(const Model& model, Random& random) 
 Status SymbolicModel::State::add_free_extents(std::vector<SampledSymbol>& symbols) const {
   const std::vector<FreeExtent>& free = models[0].size_decisions().free;
   for (std::size_t i = 0; i < free.size(); ++i) {
-    SampledSymbol symbol{free[i].symbol, {}, {}};
+    SampledSymbol symbol{free[i].symbol, {.least = free[i].open ? 0 : 1, .most = {}}, {}};
     std::set<std::int64_t> added;
     for (const Model& model : models) {
       const SizeDecisions& decisions = model.size_decisions();
@@ -317,10 +327,43 @@ Status SymbolicModel::State::compare(const Graph& all, const Graph& there, std::
   return {};
 }
 
-// Extents of which nothing is known, and from which integers follow, are symbols of their own; where the model cannot
-// be taken at all sizes so, nodes that compute such integers are carried, and the model is read again.
+// Extents that depend on elements are symbols of their own, where more is understood so.
 Expected<SymbolicModel> SymbolicModel::load(const Model& model, const OperatorRegistry& registry,
                                             const SymbolRanges& ranges) {
+  TASO_ASSIGN(const FreeExtents open, open_extents_of(model, ranges));
+  if (open.empty()) return load_without_open(model, registry, ranges);
+  const Expected<Model> opened = model.with_open_extents(open);
+  Expected<SymbolicModel> with =
+      opened ? load_without_open(*opened, registry, ranges) : Expected<SymbolicModel>(opened.error());
+  if (model.symbols().empty() || (!with && with.error().code == ErrorCode::usage)) return with;
+  Expected<SymbolicModel> without = load_without_open(model, registry, ranges);
+  const auto understood = [](const SymbolicModel& all) {
+    return working_operators(all.state_->models[0].graph()) - all.untouched().size();
+  };
+  return with && (!without || understood(*with) > understood(*without)) ? std::move(with) : std::move(without);
+}
+
+// Behind a tensor whose extents are free may be others that depend on elements.
+Expected<FreeExtents> SymbolicModel::open_extents_of(const Model& model, const SymbolRanges& ranges) {
+  State state;
+  TASO_RETURN_IF_ERROR(state.choose_ranges(model, ranges));
+  FreeExtents all;
+  for (std::size_t times = 0; times < most_readings; ++times) {
+    // The model need not exist at the numbers that stand for these.
+    const Expected<Model> read = model.with_open_extents(all);
+    if (!read) break;
+    const Expected<Model> sized = state.first_sample(*read);
+    const FreeExtents open = sized ? sized->open_extents() : FreeExtents();
+    if (open.empty()) break;
+    for (const auto& [tensor, axes] : open) all[tensor].insert(axes.begin(), axes.end());
+  }
+  return all;
+}
+
+// Extents of which nothing is known, and from which integers follow, are symbols of their own; where the model cannot
+// be taken at all sizes so, nodes that compute such integers are carried, and the model is read again.
+Expected<SymbolicModel> SymbolicModel::load_without_open(const Model& model, const OperatorRegistry& registry,
+                                                         const SymbolRanges& ranges) {
   Expected<SymbolicModel> free = load_in_some_way(model, registry, ranges, true);
   if (free || free.error().code != ErrorCode::not_proved) return free;
   return load_in_some_way(model, registry, ranges, false);
@@ -334,7 +377,8 @@ Expected<SymbolicModel> SymbolicModel::load_in_some_way(const Model& model, cons
   Expected<SymbolicModel> first = load_as_it_is(model, registry, ranges, not_known);
   if (first || first.error().code != ErrorCode::not_proved) return first;
   Model read = model;
-  FreeExtents extents;
+  FreeExtents extents = model.free_extents();
+  const std::size_t given = extents.size();
   for (std::size_t times = 0; times < most_readings; ++times) {
     const std::size_t before = extents.size();
     if (free_extents) extents.merge(not_known.extents);
@@ -349,7 +393,7 @@ Expected<SymbolicModel> SymbolicModel::load_in_some_way(const Model& model, cons
     Expected<SymbolicModel> next = load_as_it_is(read, registry, ranges, not_known);
     if (next) return next;
   }
-  if (!extents.empty() || !rounds_extents(model)) return first;
+  if (extents.size() > given || !rounds_extents(model)) return first;
   TASO_ASSIGN(const Model without, model.with_quotients(false));
   Expected<SymbolicModel> less = load_as_it_is(without, registry, ranges, not_known);
   return less ? std::move(less) : std::move(first);
@@ -360,8 +404,9 @@ Expected<SymbolicModel> SymbolicModel::load_as_it_is(const Model& model, const O
   auto state = std::make_shared<State>();
   state->registry = &registry;
   TASO_RETURN_IF_ERROR(state->choose_ranges(model, ranges));
-  if (state->ranges.empty()) return unproved("the model's inputs have no symbolic extents");
   state->free_extents = model.free_extents();
+  if (state->ranges.empty() && state->free_extents.empty())
+    return unproved("the model's inputs have no symbolic extents");
   TASO_RETURN_IF_ERROR(state->find_samples(model));
 
   std::vector<SampledSymbol> symbols;

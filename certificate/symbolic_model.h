@@ -75,6 +75,9 @@ class SymbolicModel {
 
  private:
   struct State;
+  [[nodiscard]] static Expected<FreeExtents> open_extents_of(const Model& model, const SymbolRanges& ranges);
+  [[nodiscard]] static Expected<SymbolicModel> load_without_open(const Model& model, const OperatorRegistry& registry,
+                                                                 const SymbolRanges& ranges);
   [[nodiscard]] static Expected<SymbolicModel> load_as_it_is(const Model& model, const OperatorRegistry& registry,
                                                              const SymbolRanges& ranges, NotKnown& not_known);
   [[nodiscard]] static Expected<SymbolicModel> load_in_some_way(const Model& model, const OperatorRegistry& registry,

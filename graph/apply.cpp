@@ -129,6 +129,39 @@ Status check_number(std::string_view op, const Attributes& attributes, ElementTy
                    to_string(type));
 }
 
+// Whether an extent is a number below 1, or may be 0 at some sizes.
+bool is_zero(std::int64_t extent, const SizeArithmetic* sizes) {
+  return extent < 1 && (sizes == nullptr || sizes->is_number(extent));
+}
+bool may_be_zero(std::int64_t extent, const SizeArithmetic& sizes) {
+  return !sizes.is_number(extent) && !sizes.follows(Condition::Relation::less_equal, 1, extent);
+}
+
+// Proofs are of tensors with elements. Where one of those that a rule speaks of may have none, the rule changes nothing
+// if its outputs have none then, either: tensors of one shape without elements are equal.
+Status check_empty(const Graph& graph, const Substitution& rule, const Match& match, const Graph& result,
+                   const std::vector<NodeId>& made, const std::vector<Value>& outputs, const SizeArithmetic& sizes) {
+  std::vector<std::int64_t> extents;
+  const auto look_at = [&](const TensorType& type) {
+    for (const std::int64_t extent : type.shape)
+      if (may_be_zero(extent, sizes)) extents.push_back(extent);
+  };
+  for (const Value& value : match.variables) look_at(graph.type(value));
+  for (const NodeId id : match.nodes)
+    for (const TensorType& type : graph.node(id).outputs) look_at(type);
+  for (const NodeId id : made)
+    for (const TensorType& type : result.node(id).outputs) look_at(type);
+  for (const std::int64_t extent : extents)
+    for (const Value& output : outputs) {
+      const Shape& shape = result.type(output).shape;
+      if (std::none_of(shape.begin(), shape.end(),
+                       [&](std::int64_t other) { return sizes.is_zero_where(other, extent); }))
+        return bad_input(rule.name + " says nothing of tensors without elements, and " + sizes.to_string(extent) +
+                         " may be 0");
+    }
+  return {};
+}
+
 }  // namespace
 
 Expected<RewriteResult> apply_with_changes(const Graph& original, const Substitution& rule, const Match& original_match,
@@ -147,7 +180,8 @@ Expected<RewriteResult> apply_with_changes(const Graph& original, const Substitu
   const SizeArithmetic* sizes = sizes_of(catalog);
   for (const Value& value : match.variables) bindings.tensors.push_back(&graph.type(value));
   for (const TensorType* type : bindings.tensors)
-    if (!has_elements(*type, sizes)) return bad_input(rule.name + " says nothing of tensors without elements");
+    if (std::any_of(type->shape.begin(), type->shape.end(), [&](std::int64_t n) { return is_zero(n, sizes); }))
+      return bad_input(rule.name + " says nothing of tensors without elements");
   bindings.attributes = match.attributes;
   for (const std::optional<AttributeValue>& value : bindings.attributes)
     if (const auto* function = value ? std::get_if<SymbolValue>(&*value) : nullptr;
@@ -177,6 +211,8 @@ Expected<RewriteResult> apply_with_changes(const Graph& original, const Substitu
   PatternNode outputs;
   outputs.inputs = rule.target.outputs;
   TASO_ASSIGN(std::vector<Value> targets, resolve_inputs(result.graph, outputs, match.variables, nodes));
+
+  if (sizes != nullptr) TASO_RETURN_IF_ERROR(check_empty(graph, rule, match, result.graph, nodes, targets, *sizes));
 
   std::vector<std::pair<Value, Value>> replacements;
   std::vector<NodeId> touched = nodes;

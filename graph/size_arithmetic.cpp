@@ -48,11 +48,4 @@ std::string to_string(const Attributes& attributes, const SizeArithmetic* sizes)
   return text;
 }
 
-bool has_elements(const TensorType& type, const SizeArithmetic* sizes) {
-  return std::all_of(type.shape.begin(), type.shape.end(), [&](std::int64_t extent) {
-    if (sizes == nullptr || sizes->is_number(extent)) return extent != 0;
-    return sizes->follows(Condition::Relation::less, 0, extent);
-  });
-}
-
 }  // namespace taso

@@ -26,6 +26,8 @@ class SizeArithmetic {
   [[nodiscard]] virtual Expected<std::int64_t> combine(Operation operation, std::int64_t a, std::int64_t b) const = 0;
   /// Whether the relation holds at all sizes. False says nothing of its negation.
   [[nodiscard]] virtual bool follows(Condition::Relation relation, std::int64_t a, std::int64_t b) const = 0;
+  /// Whether an extent is 0 wherever another one is.
+  [[nodiscard]] virtual bool is_zero_where(std::int64_t extent, std::int64_t other) const = 0;
   /// Whether the integer is the number that it seems to be.
   [[nodiscard]] virtual bool is_number(std::int64_t size) const = 0;
   /// What a person reads: "2*height + 1".
@@ -75,8 +77,6 @@ class SizedCatalog : public OperatorCatalog {
 
 /// The sum of sizes; `sizes` null: of numbers.
 [[nodiscard]] Expected<std::int64_t> sum_of_sizes(std::span<const std::int64_t> list, const SizeArithmetic* sizes);
-/// Whether a tensor has elements, at all sizes.
-[[nodiscard]] bool has_elements(const TensorType& type, const SizeArithmetic* sizes);
 /// "f32[batch, 2*height]"; `sizes` null: as to_string.
 [[nodiscard]] std::string to_string(const TensorType& type, const SizeArithmetic* sizes);
 /// "axis=-1, sizes=[batch, 4]"; `sizes` null: as to_string.

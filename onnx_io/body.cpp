@@ -183,6 +183,7 @@ Expected<Body> read_body(const Document& document, const ImportedModel& imported
   inside.input_shapes.clear();
   inside.symbol_sizes.clear();
   inside.free_extents.clear();
+  inside.opened.clear();
   while (true) {
     Body body;
     TASO_ASSIGN(body.document, Document::of_subgraph(document, graph, constants));

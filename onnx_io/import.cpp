@@ -1,6 +1,7 @@
 #include "onnx_io/import.h"
 
 #include <algorithm>
+#include <array>
 #include <span>
 
 #include "graph/reals.h"
@@ -11,6 +12,7 @@
 #include "onnx_io/import_function.h"
 #include "onnx_io/in_quotes.h"
 #include "onnx_io/mapped.h"
+#include "onnx_io/open_extents.h"
 #include "onnx_io/schema_function.h"
 #include "onnx_io/schema_types.h"
 #include "onnx_io/specified.h"
@@ -283,7 +285,9 @@ class Importer {
       }
       return {};
     }
-    if (!free_extents_of(node).empty())
+    // Those whose extents depend on elements are carried for reasons of their own.
+    if (!free_extents_of(node).empty() &&
+        std::ranges::none_of(node.output(), [&](const auto& name) { return options_.opened.contains(name); }))
       return add_opaque(index, {"extents of what it computes are not known at all sizes", Obstacle::symbolic},
                         types_of_carried(row, index));
     if (const std::optional<std::size_t> input = unchanged_input(context)) {
@@ -599,7 +603,53 @@ class Importer {
     }
     carried = types_by_schema(document_, index, read_inputs(document_.node(index)), flow_.sizes());
     for (std::size_t port = 0; port < carried.types.size(); ++port) doubt(index, port, carried.types[port]);
+    if (std::ranges::any_of(carried.types, [](const auto& type) { return type.has_value(); })) return carried;
+    NodeContext context(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)), options_.pieces);
+    return open_types(index, open_outputs(context));
+  }
+
+  /// Whether extents depend on elements.
+  static bool is_open(const CarriedTypes& carried) { return carried.shape.rule == CarriedShape::Rule::stated; }
+
+  /// Types of outputs whose extents depend on elements, if these are free: with a number each that stands for them.
+  CarriedTypes open_types(int index, const std::vector<OpenOutput>& outputs) {
+    CarriedTypes carried;
+    if (outputs.empty()) return carried;
+    carried.shape.rule = CarriedShape::Rule::stated;
+    const std::vector<NodeContext::Input> inputs = read_inputs(document_.node(index));
+    for (std::size_t port = 0; port < outputs.size(); ++port) {
+      const OpenOutput& output = outputs[port];
+      const std::string& tensor = document_.node(index).output(static_cast<int>(port));
+      carried.shape.stated.push_back(output.extents);
+      carried.types.emplace_back();
+      Shape shape;
+      for (std::size_t axis = 0; axis < output.extents.size(); ++axis) {
+        const StatedExtent& extent = output.extents[axis];
+        if (extent.number) {
+          shape.push_back(*extent.number);
+        } else if (extent.of_input) {
+          shape.push_back(inputs[extent.of_input->first].type.shape[extent.of_input->second]);
+        } else if (const auto nominal = nominal_extent(tensor, axis)) {
+          shape.push_back(*nominal);
+        }
+      }
+      if (shape.size() == output.extents.size()) carried.types.back() = TensorType{output.element, shape, true};
+    }
     return carried;
+  }
+
+  /// What stands for a free extent that depends on elements: another number for each, as far as there are.
+  std::optional<std::int64_t> nominal_extent(const std::string& tensor, std::size_t axis) const {
+    static constexpr std::array<std::int64_t, 24> numbers = {
+        61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179};
+    if (!options_.opened.contains(tensor)) return std::nullopt;
+    std::size_t place = 0;
+    for (const auto& [name, axes] : options_.free_extents)
+      for (const auto& [free, more] : axes) {
+        if (name == tensor && free == axis) return numbers[place % numbers.size()];
+        ++place;
+      }
+    return std::nullopt;
   }
 
   /// Believes neither ONNX's schema nor the file where they contradict each other.
@@ -746,6 +796,12 @@ class Importer {
       if (rounds && context.input_count() > 0 && context.inputs()[0].value)
         for (NodeId id = first_unowned_; id < result_.graph.id_bound(); ++id)
           result_.decisions.rounded[id] = *context.inputs()[0].value;
+      const bool keeps_zeros = std::ranges::any_of(node.attribute(), [](const auto& attribute) {
+        return attribute.name() == "allowzero" && attribute.i() != 0;
+      });
+      if (node.op_type() == "Reshape" && !keeps_zeros)
+        for (NodeId id = first_unowned_; id < result_.graph.id_bound(); ++id)
+          if (result_.graph.node(id).is_op("reshape")) result_.decisions.copying.insert(id);
       if (windows.contains(node.op_type()))
         for (NodeId id = first_unowned_; id < result_.graph.id_bound(); ++id) result_.decisions.windows.insert(id);
       if (!alias && !record.outputs.empty() && record.outputs[0]) record_equal_extents(index, record.outputs[0]->node);
@@ -780,7 +836,7 @@ class Importer {
   }
 
   /// Makes extents of what a carried node, which is to be `id`, computes symbols of their own.
-  void free_extents(Node& node, NodeId id, const onnx::NodeProto& proto) {
+  void free_extents(Node& node, NodeId id, const onnx::NodeProto& proto, const CarriedShape& shape) {
     for (const auto& [port, axes] : free_extents_of(proto)) {
       const Value value{id, static_cast<std::uint32_t>(port)};
       TensorType& type = node.outputs[value.port];
@@ -789,7 +845,8 @@ class Importer {
         std::int64_t& extent = type.shape[axis];
         const std::int64_t free = std::max<std::int64_t>(1, extent + more);
         const std::string& tensor = proto.output(port);
-        result_.decisions.free.push_back({name_of_extent(tensor, axis), tensor, value, axis, free - extent});
+        const bool open = value.port < shape.stated.size() && shape.stated[value.port][axis].open();
+        result_.decisions.free.push_back({name_of_extent(tensor, axis), tensor, value, axis, free - extent, open});
         extent = free;
       }
     }
@@ -866,15 +923,20 @@ class Importer {
         type = hint->second;
       node.outputs.push_back(std::move(type));
     }
+    // Of equal nodes one is enough, whatever stands for extents.
+    std::vector<TensorType> told = node.outputs;
+    for (std::size_t port = 0; port < carried.shape.stated.size(); ++port)
+      if (types[port]) told[port] = {ElementType::other, {}, false};
     if (const std::string text = text_of_function(index); !text.empty()) {
       const auto [place, added] = carried_functions_.emplace(text, index);
-      if (!added && rename_equal(index, place->second, node.outputs)) return {};
+      if (!added && rename_equal(index, place->second, told)) return {};
     }
     result_.carried[index] = {refusal, estimated_flops(inputs_of(index), catalog_, node.outputs)};
     if (!free_extents_of(proto).empty()) {
-      computed_types_[index] = node.outputs;
-      free_extents(node, result_.graph.id_bound(), proto);
+      computed_types_[index] = std::move(told);
+      free_extents(node, result_.graph.id_bound(), proto, carried.shape);
     }
+    if (is_open(carried)) note_open_extents(node, proto, carried.shape);
     const NodeId id = result_.graph.add(std::move(node));
     for (int port = 0; port < proto.output_size(); ++port) {
       const Value value{id, static_cast<std::uint32_t>(port)};
@@ -889,6 +951,16 @@ class Importer {
     }
     first_unowned_ = result_.graph.id_bound();
     return {};
+  }
+
+  /// Extents that depend on elements, of outputs that are of unknown shape because these are not free.
+  void note_open_extents(const Node& node, const onnx::NodeProto& proto, const CarriedShape& shape) {
+    for (std::size_t port = 0; port < shape.stated.size(); ++port) {
+      const std::string& tensor = proto.output(static_cast<int>(port));
+      if (tensor.empty() || node.outputs[port].known) continue;
+      for (std::size_t axis = 0; axis < shape.stated[port].size(); ++axis)
+        if (shape.stated[port][axis].open()) result_.decisions.open[tensor].insert(axis);
+    }
   }
 
   /// What a carried node computes, and of what, in words: of equal ones one is enough. Exporters ask for one shape

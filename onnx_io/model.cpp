@@ -119,6 +119,22 @@ Expected<Model> Model::with_free_extents(FreeExtents extents) const {
 
 const FreeExtents& Model::free_extents() const { return document_->options.free_extents; }
 
+Expected<Model> Model::with_open_extents(const FreeExtents& extents) const {
+  ImportOptions options = document_->options;
+  for (const auto& [tensor, axes] : extents) {
+    options.free_extents[tensor].insert(axes.begin(), axes.end());
+    options.opened.insert(tensor);
+  }
+  return imported_anew(std::move(options));
+}
+
+FreeExtents Model::open_extents() const {
+  FreeExtents extents;
+  for (const auto& [tensor, axes] : document_->imported.decisions.open)
+    for (const std::size_t axis : axes) extents[tensor].emplace(axis, 0);
+  return extents;
+}
+
 Expected<Model> Model::imported_anew(ImportOptions options) const {
   return imported_anew(document_->document, std::move(options));
 }
@@ -192,6 +208,7 @@ Expected<Model> Model::body(const BodyPlace& place) const {
   inside->options.input_shapes.clear();
   inside->options.symbol_sizes.clear();
   inside->options.free_extents.clear();
+  inside->options.opened.clear();
   TASO_ASSIGN(Body body,
               read_body(*document_->document, document_->imported, *inside->registry, inside->options, found));
   inside->document = std::move(body.document);

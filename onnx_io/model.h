@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -34,7 +35,7 @@ using SymbolSizes = std::map<std::string, std::int64_t>;
 [[nodiscard]] std::string to_string(const SymbolSizes& sizes);
 
 /// Extents of what nodes compute that are symbols of their own: by tensor, what is added at each axis to the extent
-/// that the operator gives.
+/// that the operator gives, or to a number that stands for it where it depends on elements.
 using FreeExtents = std::map<std::string, std::map<std::size_t, std::int64_t>>;
 
 /// A symbolic extent of graph inputs.
@@ -62,6 +63,8 @@ struct ImportOptions {
   /// that sizes at which a model is read do not make one equal to what it differs from elsewhere, something may be
   /// added to it there (at least 1 is left): a model read so does not exist, but what reads the tensor cannot tell.
   FreeExtents free_extents = {};
+  /// Tensors whose extents depend on elements (Model::open_extents), and are free.
+  std::set<std::string> opened = {};
   /// Initializers whose data is not there (the external file is missing, or none is stored) are constants that are only
   /// shapes (ConstantData::shape_only), named as in the file; else they are an error. What needs their elements is
   /// carried. Such a model can be looked at, and planned, but not saved (bad_input).
@@ -181,6 +184,10 @@ class Model {
   /// The same file with other ImportOptions::free_extents.
   [[nodiscard]] Expected<Model> with_free_extents(FreeExtents extents) const;
   [[nodiscard]] const FreeExtents& free_extents() const;
+  /// Extents that depend on elements, of tensors of unknown shape.
+  [[nodiscard]] FreeExtents open_extents() const;
+  /// The same file with these extents free, besides those that are, so that the shapes are known.
+  [[nodiscard]] Expected<Model> with_open_extents(const FreeExtents& extents) const;
   /// The same file with more nodes in ImportOptions::unfolded.
   [[nodiscard]] Expected<Model> with_unfolded(const std::map<std::string, std::string>& nodes) const;
 

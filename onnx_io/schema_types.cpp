@@ -126,10 +126,13 @@ std::optional<TensorType> tensor_type(const onnx::TypeProto& proto) {
 /// Whether the extents of what a node makes are sums and products of extents of what it reads, and numbers of its own.
 bool has_polynomial_extents(const onnx::NodeProto& node, const std::vector<NodeContext::Input>& inputs) {
   static const std::set<std::string> all = {
-      "Det",    "Einsum",        "GRU", "GatherElements",  "GatherND",        "GridSample", "LSTM", "MatMulInteger",
-      "OneHot", "QLinearMatMul", "RNN", "ReverseSequence", "ScatterElements", "ScatterND",  "TopK"};
+      "Det",    "Einsum",        "GRU", "GatherElements",  "GatherND", "GridSample",      "LSTM",      "MatMulInteger",
+      "OneHot", "QLinearMatMul", "RNN", "ReverseSequence", "RoiAlign", "ScatterElements", "ScatterND", "TopK"};
+  // Of these the elements of an input say how many there are.
+  static const std::set<std::string> by_elements = {"OneHot", "TopK"};
   return all.contains(node.op_type()) &&
-         std::none_of(inputs.begin(), inputs.end(), [](const auto& input) { return input.from_symbols; });
+         (!by_elements.contains(node.op_type()) ||
+          std::none_of(inputs.begin(), inputs.end(), [](const auto& input) { return input.from_symbols; }));
 }
 
 }  // namespace

@@ -17,7 +17,16 @@
 
 namespace taso {
 
-/// How the extents of a carried node's first output follow from those of its inputs, as far as the importer knows.
+/// An extent of what a carried node computes: a number, one of an input's, or one that depends on elements.
+struct StatedExtent {
+  std::optional<std::int64_t> number;
+  std::optional<std::pair<std::size_t, std::size_t>> of_input;  ///< Position among the graph node's inputs, and axis.
+  [[nodiscard]] bool open() const { return !number && !of_input; }
+  bool operator==(const StatedExtent&) const = default;
+};
+
+/// How the extents of a carried node's first output (`stated`: of all of them) follow from those of its inputs, as far
+/// as the importer knows.
 struct CarriedShape {
   enum class Rule : std::uint8_t {
     unknown,     ///< Nothing is known but the numbers at these sizes.
@@ -26,6 +35,7 @@ struct CarriedShape {
     polynomial,  ///< Sums and products of extents of the inputs and of numbers, the same at all sizes.
     listed,      ///< Integers of the model, `extents`: as a list that it reads has them.
     expanded,    ///< Those that input `input` and the integers `extents` have in common.
+    stated,      ///< What `stated` says of them, one by one.
     op           ///< Those of operator `op` with `attributes` on `operands`.
   };
   Rule rule = Rule::unknown;
@@ -35,11 +45,12 @@ struct CarriedShape {
   Attributes attributes;
   std::vector<std::pair<std::size_t, ElementType>> operands;  ///< Input, and the element type that stands for its own.
   std::vector<std::size_t> extents;                           ///< Positions among SizeDecisions::integers.
+  std::vector<std::vector<StatedExtent>> stated = {};         ///< By output, and axis.
 
   /// Whether two samples of one node have the same rule, numbers apart.
   [[nodiscard]] bool alike(const CarriedShape& other) const {
     return rule == other.rule && input == other.input && changed == other.changed && op == other.op &&
-           operands == other.operands && extents == other.extents;
+           operands == other.operands && extents == other.extents && stated == other.stated;
   }
 };
 
@@ -88,6 +99,8 @@ struct FreeExtent {
   Value value;         ///< which is this one,
   std::size_t axis = 0;
   std::int64_t more = 0;  ///< At these sizes: what was added to what the node gives it.
+  /// It depends on elements, and there may be none. Others are at least 1.
+  bool open = false;
 };
 
 struct SizeDecisions {
@@ -98,6 +111,9 @@ struct SizeDecisions {
   std::vector<std::size_t> lengths;       ///< Those of the integers that say how long a list is: not negative.
   std::vector<ReadNode> readings;         ///< In the order of their graph nodes.
   std::vector<FreeExtent> free;
+  /// Extents that depend on elements and are not free (ImportOptions::free_extents): tensors that have such ones are of
+  /// unknown shape.
+  std::map<std::string, std::set<std::size_t>> open;
   std::map<NodeId, CarriedShape> carried;
   std::vector<EqualExtents> equal;
   /// Nodes that became another name of their input, maybe because of extents: positions among the readings.
@@ -106,6 +122,8 @@ struct SizeDecisions {
   std::map<NodeId, Value> rounded;
   /// Nodes that do not exist where their windows do not fit into what they read.
   std::set<NodeId> windows;
+  /// Reshapes that copy an extent where their list has 0.
+  std::set<NodeId> copying;
 
   /// The reading that a graph node came of; null where none is known.
   [[nodiscard]] const ReadNode* reading_of(NodeId id) const;

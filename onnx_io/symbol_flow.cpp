@@ -44,12 +44,14 @@ bool in_steps_of_one(const std::vector<NodeContext::Input>& inputs) {
 }  // namespace
 
 void SymbolFlow::begin(const std::vector<Symbol>& symbols, const ImportOptions& options, bool rounding) {
-  if (options.symbol_sizes.empty()) return;
+  if (options.symbol_sizes.empty() && options.free_extents.empty()) return;
   quotients_ = options.quotients;
   unfolded_ = &options.unfolded;
-  const bool beyond_batch = std::any_of(symbols.begin(), symbols.end(), [&](const Symbol& symbol) {
-    return symbol.axis > 0 && options.symbol_sizes.contains(symbol.name);
-  });
+  const bool beyond_batch =
+      std::ranges::any_of(
+          symbols,
+          [&](const Symbol& symbol) { return symbol.axis > 0 && options.symbol_sizes.contains(symbol.name); }) ||
+      std::ranges::any_of(options.free_extents, [](const auto& free) { return free.second.rbegin()->first > 0; });
   const auto& nodes = document_->graph().node();
   rounding = rounding || std::any_of(nodes.begin(), nodes.end(),
                                      [](const onnx::NodeProto& node) { return rounds_extents(node.op_type()); });

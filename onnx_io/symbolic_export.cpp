@@ -68,12 +68,12 @@ class SymbolicExporter {
   /// Finds the lists that the nodes read; an error if there is no form for all sizes.
   Status find_lists() {
     for (const auto& output : document_.graph().output())
-      if (form_of(output.name()) != nullptr)
+      if (const ConstantForm* form = form_of(output.name()); form != nullptr && !keep(output.name(), *form))
         return wrong("graph output " + in_quotes(output.name()) + " depends on the sizes");
     for (std::size_t i = 0; i < exported_.nodes.size(); ++i) {
       const onnx::NodeProto& node = exported_.nodes[i];
       for (const std::string& name : read_in_subgraphs(node))
-        if (form_of(name) != nullptr)
+        if (const ConstantForm* form = form_of(name); form != nullptr && !keep(name, *form))
           return wrong(describe(node) + " reads " + in_quotes(name) + " in a subgraph, which depends on the sizes");
       for (int position = 0; position < node.input_size(); ++position) {
         const std::string& name = node.input(position);
@@ -82,6 +82,13 @@ class SymbolicExporter {
         const std::optional<Integers> list = list_for(node, position, *form);
         if (node.output_size() == 0 || (!list && !can_compute(*form)))
           return wrong(describe(node) + " reads " + in_quotes(name) + ", which depends on the sizes");
+        // The model's own nodes do with a 0 what they did before.
+        if (!list && exported_.originals[i] < 0 && is_reshape_of(node, position) && may_have_zero(form->elements)) {
+          const bool says_more = std::ranges::any_of(form->elements, [](std::int64_t size) { return size < 1; });
+          if (document_.opset() < 14 || says_more)
+            return wrong(describe(node) + " would copy an extent where one of " + in_quotes(name) + " is 0");
+          keeping_zeros_.insert(i);
+        }
         uses_[name].push_back({node.output(0), position, list});
       }
     }
@@ -97,14 +104,22 @@ class SymbolicExporter {
     }
     for (const auto& [name, uses] : uses_) {
       // One list keeps the name, the computed one if there is one.
-      const bool computed = std::any_of(uses.begin(), uses.end(), [](const Use& use) { return !use.list; });
-      const std::optional<Integers> first = computed ? std::nullopt : uses[0].list;
+      const bool computed =
+          kept_.contains(name) || std::any_of(uses.begin(), uses.end(), [](const Use& use) { return !use.list; });
+      const std::optional<Integers> first = computed ? std::nullopt : uses.at(0).list;
       std::map<std::optional<Integers>, std::string> names = {{first, write(name, first, name)}};
+      if (kept_.contains(name) && names.at(first) != name) add_node("Identity", {names.at(first)}, name);
       for (const Use& use : uses) {
         const auto [place, added] = names.try_emplace(use.list);
         if (added) place->second = write(fresh_name(name), use.list, name);
         if (place->second != name) set_input(use, place->second);
       }
+    }
+    for (const std::size_t i : keeping_zeros_) {
+      auto& attribute = *exported_.nodes[i].add_attribute();
+      attribute.set_name("allowzero");
+      attribute.set_type(onnx::AttributeProto::INT);
+      attribute.set_i(1);
     }
     std::erase_if(exported_.constants, [&](const WrittenConstant& constant) {  // that nothing reads
       return constant.data && all_.integers.constants->form_of(*constant.data) != nullptr;
@@ -134,6 +149,15 @@ class SymbolicExporter {
   [[nodiscard]] const ConstantForm* form_of(const std::string& name) const {
     const auto place = constants_.find(name);
     return place == constants_.end() ? nullptr : all_.integers.constants->form_of(*place->second);
+  }
+
+  /// A constant that keeps its name, which others than the nodes read, is computed under it. False: it has no form.
+  [[nodiscard]] bool keep(const std::string& name, const ConstantForm& form) {
+    const bool words = form.kind == ConstantForm::Kind::repeated || form.type.element == ElementType::i64;
+    if (!words || !can_compute(form)) return false;
+    kept_.insert(name);
+    uses_[name];
+    return true;
   }
 
   /// Whether a node is `there` at a sample: the same but for names of constants, which are equal there.
@@ -185,9 +209,9 @@ class SymbolicExporter {
     };
     exported_.nodes.clear();
     exported_.originals.clear();
-    // Others keep their order; the new ones, which are the first, stand before what reads them.
-    for (std::size_t root = new_nodes_.size(); root < nodes.size(); ++root) {
-      std::vector<std::size_t> stack = {root};
+    // Others keep their order; the new ones, which are the first, stand before what reads them, or behind all.
+    for (std::size_t place = 0; place < nodes.size(); ++place) {
+      std::vector<std::size_t> stack = {(place + new_nodes_.size()) % nodes.size()};
       while (!stack.empty()) {
         const std::size_t i = stack.back();
         if (const auto before = states[i] == State::done ? std::nullopt : awaited(nodes[i])) {
@@ -521,6 +545,17 @@ class SymbolicExporter {
     return std::nullopt;
   }
 
+  static bool is_reshape_of(const onnx::NodeProto& node, int position) {
+    return is_default_domain(node.domain()) && node.op_type() == "Reshape" && position == 1;
+  }
+  /// Whether one of the sizes may be 0 (and is not the number 0, by which an extent is copied).
+  [[nodiscard]] bool may_have_zero(const Integers& sizes) const {
+    return std::ranges::any_of(sizes, [&](std::int64_t size) {
+      return !all_.integers.constants->is_number(size) &&
+             !all_.integers.sizes->follows(Condition::Relation::less_equal, 1, size);
+    });
+  }
+
   [[nodiscard]] bool is_equal(std::int64_t a, std::int64_t b) const {
     return a == b || all_.integers.sizes->follows(Condition::Relation::equal, a, b);
   }
@@ -627,8 +662,9 @@ class SymbolicExporter {
   ExportedGraph& exported_;
   Constants constants_;  // New ones, by name.
   std::map<std::string, std::vector<Use>> uses_;
-  std::set<std::string> taken_;                                  // Names of constants and of nodes' outputs.
-  std::map<std::string, std::string> shapes_;                    // Of graph inputs, and of tensors.
+  std::set<std::string> kept_;                 // Names that stay: graph outputs, and what subgraphs read.
+  std::set<std::string> taken_;                // Names of constants and of nodes' outputs.
+  std::map<std::string, std::string> shapes_;  // Of graph inputs, and of tensors.
   std::map<std::pair<std::string, bool>, std::string> extents_;  // Symbols, by name; as scalars or as lists.
   std::map<std::tuple<std::int64_t, std::int64_t, bool>, std::string> quotients_;  // By dividend and divisor.
   std::map<ExtentRun, std::string> runs_;
@@ -638,6 +674,7 @@ class SymbolicExporter {
   std::map<std::pair<Integers, bool>, std::string> lists_;
   std::map<Hash128, std::string> computed_;  // Constants, by what they are at all sizes.
   std::vector<onnx::NodeProto> new_nodes_;
+  std::set<std::size_t> keeping_zeros_;  // Reshapes among the exported nodes whose lists may have 0, and mean it.
 };
 
 /// Per node id: weight-only nodes that are not the same at all sizes, in themselves or in what they read.

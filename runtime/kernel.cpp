@@ -63,6 +63,7 @@ Expected<std::unique_ptr<Kernel>> KernelLibrary::create(const KernelRequest& req
 KernelOffer KernelLibrary::fused_offer(const KernelRequest& request) const {
   if (set_ != KernelSet::cpu) return {nullptr, "only the processor's kernels are joined here"};
   if (KernelOffer elements = cpu::fused_elements(request, *registry_); elements.kernel) return elements;
+  if (KernelOffer attention = cpu::attention(request, *registry_); attention.kernel) return attention;
   return cpu::fused_moves(request, *registry_);
 }
 
@@ -76,8 +77,8 @@ bool KernelLibrary::writes_within(const KernelRequest& request) const {
 }
 
 bool KernelLibrary::may_fuse(const KernelRequest& part) const {
-  return backend_ ||
-         (set_ == KernelSet::cpu && (cpu::is_fusable_element(part, *registry_) || cpu::is_fusable_move(part)));
+  return backend_ || (set_ == KernelSet::cpu && (cpu::is_fusable_element(part, *registry_) ||
+                                                 cpu::is_fusable_move(part) || cpu::is_fusable_product(part)));
 }
 
 KernelOffer KernelLibrary::create_on_device(const KernelRequest& request) const {
@@ -99,7 +100,7 @@ std::optional<Layout> KernelLibrary::blocks() const {
 }
 
 /// Raised with every change that makes kernels faster or slower: costs measured before it do not count.
-constexpr int kernel_generation = 6;
+constexpr int kernel_generation = 7;
 
 std::string KernelLibrary::device() const {
   if (backend_) return backend_->identity();

@@ -144,6 +144,8 @@ std::size_t last_level_cache_bytes() {
   return last.second;
 }
 
+std::size_t second_level_cache_bytes() { return bytes_of_level(2); }
+
 namespace {
 
 /// A quarter more than the last-level cache holds: what comes last takes everything else's place.

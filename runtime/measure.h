@@ -54,6 +54,8 @@ struct Measurement {
 
 /// Bytes of the processor's last-level cache as the system describes it; 0 if it does not.
 [[nodiscard]] std::size_t last_level_cache_bytes();
+/// The same of the second-level cache, of which every core has its own.
+[[nodiscard]] std::size_t second_level_cache_bytes();
 
 /// Tenths of `bytes` of memory, read from beginning to end over and over, that come from the last-level cache: by the
 /// speed of reading them, compared with that of reading little and very much. 0 if the system does not describe its

@@ -93,8 +93,10 @@ OptimizeOptions::AtAllSizes AllSizes::check(const std::vector<RuleApplication>& 
 std::vector<std::string> AllSizes::notes() const {
   const std::string ranges = to_string(model_.symbolic()->ranges());
   std::vector<std::string> notes = {
-      fmt::format("symbolic extents are kept: the result is for {}; costs are those at {}",
-                  ranges.empty() ? "all sizes" : ranges, to_string(model_.sizes()))};
+      model_.sizes().empty()
+          ? "extents that depend on elements are kept: the result is for all of them; costs are those at some"
+          : fmt::format("symbolic extents are kept: the result is for {}; costs are those at {}",
+                        ranges.empty() ? "all sizes" : ranges, to_string(model_.sizes()))};
   for (const std::string& reason : refused_.reasons())
     notes.push_back("not done, as it does not hold at all sizes: " + reason);
   for (const std::string& reason : unwritable_)
@@ -109,7 +111,8 @@ Expected<std::string> AllSizes::check_at_another_size(const SizedGraph& result, 
   const auto both = smallest_common_sample(original, result, sizes);
   if (!both) return std::string();
   options.inputs = 1;
-  const std::string at = to_string(sizes[original.numbers[both->first]]);
+  const SymbolSizes& chosen = sizes[original.numbers[both->first]];
+  const std::string at = chosen.empty() ? "other extents" : to_string(chosen);
   TASO_ASSIGN(const CheckReport report,
               taso::check(original.samples[both->first], result.samples[both->second], library, options));
   if (!report.passed) return Error{ErrorCode::check_failed, fmt::format("at {}: {}", at, report.failure()), {}};

@@ -104,7 +104,7 @@ Expected<SizedModel> SizedModel::of(Model read, const OperatorRegistry& registry
   SizedModel result;
   result.model_ = std::move(read);
   TASO_RETURN_IF_ERROR(check_given(*result.model_, given, ranges));
-  if (result.model_->symbols().empty() && ranges.empty()) return result;
+  if (result.model_->symbols().empty() && ranges.empty() && result.model_->open_extents().empty()) return result;
   Expected<SymbolicModel> symbolic = SymbolicModel::load(*result.model_, registry, ranges);
   if (!symbolic && symbolic.error().code == ErrorCode::usage) return symbolic.error();
   if (!symbolic) {

@@ -107,7 +107,8 @@ struct SymbolicSizes::State {
   unbounded::Facts facts{symbols, solver};
   std::vector<unbounded::Point> samples;
   std::vector<SymbolId> given;
-  std::vector<SymbolId> others;                                  ///< Symbols that came later.
+  std::vector<SymbolId> others;                                  ///< Symbols that came later,
+  std::int64_t least_other = 1;                                  ///< and are not smaller.
   std::map<SymbolId, std::pair<Polynomial, Polynomial>> minima;  ///< Each is one of two.
   std::vector<Polynomial> polynomials;                           ///< By number of the name.
   std::map<Polynomial::Terms, std::size_t> numbers;
@@ -157,6 +158,7 @@ SymbolicSizes::SymbolicSizes(const std::vector<SampledSymbol>& symbols) : state_
   for (const SampledSymbol& symbol : symbols) {
     TASO_CHECK(symbol.samples.size() == samples, "symbols with different numbers of samples");
     state_->given.push_back(state_->add(symbol));
+    state_->least_other = std::min(state_->least_other, symbol.range.least);
   }
 }
 
@@ -171,7 +173,7 @@ std::int64_t SymbolicSizes::symbol(std::size_t i) const {
 }
 
 std::int64_t SymbolicSizes::unknown(const std::string& name, std::vector<std::int64_t> samples) {
-  state_->others.push_back(state_->add({name, {}, std::move(samples)}));
+  state_->others.push_back(state_->add({name, {state_->least_other, {}}, std::move(samples)}));
   return state_->name(Polynomial::symbol(state_->others.back())).value();
 }
 
@@ -181,7 +183,7 @@ std::int64_t SymbolicSizes::minimum(const std::string& name, std::int64_t a, std
   for (const auto& [id, known] : state_->minima)
     if ((known.first == x && known.second == y) || (known.first == y && known.second == x))
       return state_->name(Polynomial::symbol(id)).value();
-  const SymbolId id = state_->add({name, {}, std::move(samples)});
+  const SymbolId id = state_->add({name, {state_->least_other, {}}, std::move(samples)});
   const Polynomial least = Polynomial::symbol(id);
   (void)state_->facts.add(at_least(x, least));
   (void)state_->facts.add(at_least(y, least));
@@ -334,6 +336,13 @@ bool SymbolicSizes::follows(Condition::Relation relation, std::int64_t a, std::i
       break;  // of one value, not of two
   }
   return false;
+}
+
+bool SymbolicSizes::is_zero_where(std::int64_t size, std::int64_t other) const {
+  const Polynomial x = state_->polynomial(size), y = state_->polynomial(other);
+  if (!x.valid() || !y.valid()) return false;
+  const unbounded::Atom differ[] = {equal_to(y, Polynomial(0)), at_least(x, 1)};
+  return state_->facts.contradictory_quickly(differ);
 }
 
 /// The polynomial over some symbols, of the lowest degree, that has these values at the samples.

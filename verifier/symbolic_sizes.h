@@ -56,9 +56,10 @@ class SymbolicSizes final : public SampledSizes {
   [[nodiscard]] std::size_t symbol_count() const;
   /// The name of symbol `i` of those given first.
   [[nodiscard]] std::int64_t symbol(std::size_t i) const;
-  /// A new symbol, for a size of which nothing is known but that it is at least 1: its name.
+  /// A new symbol, for a size of which nothing is known but that it is at least 1, or not negative if one of the
+  /// symbols given first may be 0: its name.
   [[nodiscard]] std::int64_t unknown(const std::string& name, std::vector<std::int64_t> samples);
-  /// The smaller one of two sizes, which is at least 1: its name. Of the same two it is the same.
+  /// The smaller one of two sizes, which is so as well: its name. Of the same two it is the same.
   [[nodiscard]] std::int64_t minimum(const std::string& name, std::int64_t a, std::int64_t b,
                                      std::vector<std::int64_t> samples);
   /// Of two sizes that are equal or, if `or_one`, one of which is 1: that they are equal is known from now on, if it
@@ -75,6 +76,7 @@ class SymbolicSizes final : public SampledSizes {
 
   [[nodiscard]] Expected<std::int64_t> combine(Operation operation, std::int64_t a, std::int64_t b) const override;
   [[nodiscard]] bool follows(Condition::Relation relation, std::int64_t a, std::int64_t b) const override;
+  [[nodiscard]] bool is_zero_where(std::int64_t size, std::int64_t other) const override;
   [[nodiscard]] bool is_number(std::int64_t size) const override;
   /// Whether a size follows from the symbols that were given first.
   [[nodiscard]] bool is_known(std::int64_t size) const;

@@ -35,6 +35,14 @@ namespace taso::cpu {
 [[nodiscard]] KernelOffer fused_moves(const KernelRequest& request, const OperatorRegistry& registry);
 /// Whether a request can be a part of such a one.
 [[nodiscard]] bool is_fusable_move(const KernelRequest& part);
+/// A fused request of two products and what is computed row by row of the first one's result for the second, with
+/// operators that move what is read and the result.
+[[nodiscard]] KernelOffer attention(const KernelRequest& request, const OperatorRegistry& registry);
+/// The same by blocks of so many rows, whether it pays or not; 0: as many as the cache holds, where it pays.
+[[nodiscard]] KernelOffer attention_by_blocks(const KernelRequest& request, const OperatorRegistry& registry,
+                                              std::int64_t rows);
+/// Whether a request can be one of the products.
+[[nodiscard]] bool is_fusable_product(const KernelRequest& part);
 /// Outputs without elements: nothing to compute, whatever the operator.
 [[nodiscard]] KernelOffer empty_outputs(const KernelRequest& request, const OperatorRegistry& registry);
 

@@ -512,22 +512,131 @@ void affine_rows(const float* x, const float* a, const float* b, float* y, Count
   for (Count i = 0; i < count; ++i) y[i] = x[i] * a[i] + b[i];
 }
 
-void softmax(const float* x, float* y, Count count) {
-  const float top = maximum(x, count);
-  float total = 0;
-#pragma omp simd reduction(+ : total)
-  for (Count i = 0; i < count; ++i) {
-    const float e = exponential(x[i] - top);
-    y[i] = e;
-    total += e;
+/// exp(x) of numbers that are not above 0, as in a softmax, where one power of two is enough; 0 below -87, and NaN of
+/// NaN. T: a number or a pack of them; Bits: as wide.
+template <class T, class Bits>
+T falling_exponential(T x) {
+  constexpr float shift = 12582912.0f;  // 1.5 * 2^23: what is added to it is rounded, and is in the lowest bits
+  const T shifted = x * 1.44269504088896341f + shift;
+  const T whole = shifted - shift;
+  T r = x - whole * 0.693359375f;
+  r = r + whole * 2.12194440e-4f;
+  T p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + r + 1.0f;
+  Bits bits, power;
+  memcpy(&bits, &p, sizeof bits);
+  memcpy(&power, &shifted, sizeof power);
+  bits += power << 23;
+  T value;
+  memcpy(&value, &bits, sizeof value);
+  return x < -87.0f ? T{} : value;
+}
+
+using PackBits = uint32_t __attribute__((vector_size(TASO_VECTOR_BYTES)));
+
+template <Count Elements>
+struct VectorOf {
+  typedef float type __attribute__((vector_size(Elements * sizeof(float)), may_alias));  // NOLINT(modernize-use-using)
+};
+
+/// So many elements that lie together in one.
+template <Count Elements, class Both>
+float folded(float* parts, const Both& both) {
+  if constexpr (Elements == 4) {
+    return both(both(parts[0], parts[2]), both(parts[1], parts[3]));
+  } else {
+    using Half = typename VectorOf<Elements / 2>::type;
+    auto* const halves = reinterpret_cast<Half*>(parts);
+    halves[0] = both(halves[0], halves[1]);
+    return folded<Elements / 2>(parts, both);
   }
-  scale(y, count, 1.0f / total);
+}
+template <class Both>
+float folded(const Pack& pack, const Both& both) {
+  alignas(sizeof(Pack)) float parts[lanes];
+  *reinterpret_cast<PackAnywhere*>(parts) = pack;
+  return folded<lanes>(parts, both);
+}
+struct LargestOf {
+  template <class T>
+  T operator()(const T& a, const T& b) const {
+    return a > b ? a : b;
+  }
+};
+struct TotalOf {
+  template <class T>
+  T operator()(const T& a, const T& b) const {
+    return a + b;
+  }
+};
+
+inline Pack pack_at(const float* x) { return *reinterpret_cast<const PackAnywhere*>(x); }
+inline void store_pack(float* y, const Pack& pack) { *reinterpret_cast<PackAnywhere*>(y) = pack; }
+
+/// As many words of no bits as a pack has elements, then as many of all bits.
+struct NoneThenAll {
+  uint32_t of[2 * lanes] = {};
+  constexpr NoneThenAll() {
+    for (Count i = lanes; i < 2 * lanes; ++i) of[i] = ~0U;
+  }
+};
+constexpr NoneThenAll none_then_all;
+
+/// The last elements of a row, fewer than a pack has. They are the last ones of a pack, in which before them are those
+/// before them in the row; -inf, where the row is shorter than a pack.
+struct RowEnd {
+  Count rest, count;
+  PackBits is_new;
+  RowEnd(Count rest_of_row, Count count_of_row) : rest(rest_of_row), count(count_of_row) {
+    memcpy(&is_new, none_then_all.of + rest, sizeof is_new);
+  }
+  /// -inf in place of others.
+  [[nodiscard]] Pack load(const float* x) const {
+    if (count >= lanes) return is_new ? pack_at(x + count - lanes) : Pack{} - HUGE_VALF;
+    Pack pack = Pack{} - HUGE_VALF;
+    memcpy(reinterpret_cast<char*>(&pack) + sizeof pack - static_cast<size_t>(rest) * sizeof(float), x,
+           static_cast<size_t>(rest) * sizeof(float));
+    return pack;
+  }
+  void store(float* y, const Pack& pack) const {
+    if (count >= lanes)
+      store_pack(y + count - lanes, is_new ? pack : pack_at(y + count - lanes));
+    else
+      memcpy(y, reinterpret_cast<const char*>(&pack) + sizeof pack - static_cast<size_t>(rest) * sizeof(float),
+             static_cast<size_t>(rest) * sizeof(float));
+  }
+};
+
+void softmax(const float* x, float* y, Count count) {
+  const Count rest = count % lanes, whole = count - rest;
+  const RowEnd end(rest, count);
+  Pack largest = rest > 0 ? end.load(x) : Pack{} - HUGE_VALF;
+  Pack last = largest;
+  for (Count i = 0; i < whole; i += lanes) largest = LargestOf()(pack_at(x + i), largest);
+  const float top = folded(largest, LargestOf());
+  Pack totals{};
+  for (Count i = 0; i < whole; i += lanes) {
+    const Pack e = falling_exponential<Pack, PackBits>(pack_at(x + i) - top);
+    store_pack(y + i, e);
+    totals += e;
+  }
+  if (rest > 0) {
+    last = falling_exponential<Pack, PackBits>(last - top);
+    totals += last;
+  }
+  const float factor = 1.0f / folded(totals, TotalOf());
+  for (Count i = 0; i < whole; i += lanes) store_pack(y + i, pack_at(y + i) * factor);
+  if (rest > 0) end.store(y, last * factor);
 }
 
 void exp_minus(const float* x, const float* m, float* y, float* s, Count count) {
 #pragma omp simd
   for (Count i = 0; i < count; ++i) {
-    const float e = exponential(x[i] - m[i]);
+    const float e = falling_exponential<float, uint32_t>(x[i] - m[i]);
     y[i] = e;
     s[i] += e;
   }

@@ -5,6 +5,7 @@
 // Kernel::pack; weights that are not are reordered in the workspace on every execution. Facts behind the choices
 // (docs/runtime.md): implementations named "ref" are a hundred times slower than others and are declined.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <numeric>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -12,6 +13,7 @@
 
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/loops.h"
+#include "runtime/cpu/packed_product.h"
 #include "runtime/cpu/parallel.h"
 #include "runtime/strides.h"
 
@@ -601,6 +603,99 @@ KernelOffer product(const KernelRequest& request, bool accept_reference) {
   return {std::move(kernel), ""};
 }
 
+/// One thread computes each product, whatever the number of threads: those who ask have several at a time.
+class OneDnnProduct final : public PackedProduct {
+ public:
+  OneDnnProduct(const ProductExtents& extents, std::string& reason)
+      : plain_(strided({extents.k, extents.n}, {extents.row, extents.column})) {
+    const ThreadScope scope(1);
+    packed_ = any_format({extents.k, extents.n});
+    if (extents.once) {
+      const bool in_columns = extents.row == 1 && extents.column != 1;
+      packed_ = strided({extents.k, extents.n},
+                        in_columns ? std::vector<std::int64_t>{1, extents.k} : std::vector<std::int64_t>{extents.n, 1});
+    }
+    for (const std::int64_t m : extents.rows) {
+      const auto primitive =
+          matmul_desc(row_major({m, extents.k}), packed_, nullptr, row_major({m, extents.n}), attributes_with({}));
+      if (is_reference(primitive.impl_info_str())) reason = "oneDNN has only " + std::string(primitive.impl_info_str());
+      if (implementation_.empty()) {
+        packed_ = primitive.weights_desc();
+        implementation_ = std::string("onednn ") + primitive.impl_info_str();
+      }
+      scratch_bytes_ = std::max(scratch_bytes_, primitive.scratchpad_desc().get_size());
+      multiplications_.push_back(
+          {dnnl::matmul(primitive), primitive.src_desc(), primitive.dst_desc(), primitive.scratchpad_desc()});
+    }
+    takes_plain_ = packed_ == plain_;
+    packed_bytes_ = packed_.get_size();
+    dnnl::primitive_attr attributes;
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    const dnnl::reorder::primitive_desc packing(engine(), plain_, engine(), packed_, attributes);
+    packing_ = {dnnl::reorder(packing), plain_, packed_, packing.scratchpad_desc()};
+    scratch_bytes_ = std::max(scratch_bytes_, packing_.scratch.get_size());
+  }
+
+  [[nodiscard]] std::unique_ptr<ProductRunner> runner() const override { return std::make_unique<Runner>(*this); }
+
+ private:
+  struct Step {
+    dnnl::primitive primitive;
+    desc from, to, scratch;
+  };
+
+  class Runner final : public ProductRunner {
+   public:
+    explicit Runner(const OneDnnProduct& product)
+        : product_(&product), stream_(engine()), packed_(product.packed_, engine(), nullptr) {
+      const auto memories_of = [](const Step& step) {
+        return Memories{memory(step.from, engine(), nullptr), memory(step.to, engine(), nullptr),
+                        memory(step.scratch, engine(), nullptr)};
+      };
+      packing_ = memories_of(product.packing_);
+      for (const Step& step : product.multiplications_) multiplications_.push_back(memories_of(step));
+    }
+    void use(std::byte* scratch) override {
+      packing_.scratch.set_data_handle(scratch);
+      for (Memories& memories : multiplications_) memories.scratch.set_data_handle(scratch);
+    }
+    Status pack(const float* b, float* packed) override {
+      return run(product_->packing_, packing_, b, nullptr, packed);
+    }
+    Status multiply(std::size_t which, const float* a, const float* packed, float* y) override {
+      return run(product_->multiplications_[which], multiplications_[which], a, packed, y);
+    }
+
+   private:
+    struct Memories {
+      memory from, to, scratch;
+    };
+    Status run(const Step& step, Memories& memories, const float* from, const float* weights, float* to) {
+      memories.from.set_data_handle(const_cast<float*>(from));
+      memories.to.set_data_handle(to);
+      std::array<dnnl_exec_arg_t, 4> arguments = {{{DNNL_ARG_FROM, memories.from.get()},
+                                                   {DNNL_ARG_TO, memories.to.get()},
+                                                   {DNNL_ARG_SCRATCHPAD, memories.scratch.get()},
+                                                   {DNNL_ARG_WEIGHTS, packed_.get()}}};
+      if (weights != nullptr) packed_.set_data_handle(const_cast<float*>(weights));
+      const dnnl_status_t status =
+          dnnl_primitive_execute(step.primitive.get(), stream_.get(), weights != nullptr ? 4 : 3, arguments.data());
+      if (status == dnnl_success) return {};
+      return internal_error(product_->implementation_ + " failed with status " + std::to_string(status));
+    }
+
+    const OneDnnProduct* product_;
+    dnnl::stream stream_;
+    memory packed_;
+    Memories packing_;
+    std::vector<Memories> multiplications_;
+  };
+
+  desc plain_, packed_;
+  Step packing_;
+  std::vector<Step> multiplications_;  ///< By number of rows.
+};
+
 KernelOffer pooled(const KernelRequest& request) {
   const Operand& x = request.inputs[0];
   const Operand& y = request.outputs[0];
@@ -671,6 +766,17 @@ KernelOffer onednn_slow_matmul(const KernelRequest& request, const OperatorRegis
   return matmul_of(request, true);
 }
 KernelOffer onednn_pooling(const KernelRequest& request, const OperatorRegistry&) { return offered(request, pooled); }
+
+OfferedProduct onednn_packed_product(const ProductExtents& extents) {
+  try {
+    std::string reason;
+    auto product = std::make_unique<OneDnnProduct>(extents, reason);
+    if (!reason.empty()) return {nullptr, std::move(reason)};
+    return {std::move(product), ""};
+  } catch (const dnnl::error& error) {
+    return {nullptr, std::string("oneDNN: ") + error.what()};
+  }
+}
 
 std::string onednn_version() {
   const dnnl_version_t* version = dnnl_version();

@@ -1,5 +1,6 @@
 // Stands in for onednn.cpp where the library was not found.
 #include "runtime/cpu/kernels.h"
+#include "runtime/cpu/packed_product.h"
 
 namespace taso::cpu {
 
@@ -17,6 +18,7 @@ KernelOffer onednn_slow_matmul(const KernelRequest&, const OperatorRegistry&) {
   return decline("built without oneDNN");
 }
 KernelOffer onednn_pooling(const KernelRequest&, const OperatorRegistry&) { return decline("built without oneDNN"); }
+OfferedProduct onednn_packed_product(const ProductExtents&) { return {nullptr, "built without oneDNN"}; }
 std::string onednn_version() { return ""; }
 
 }  // namespace taso::cpu

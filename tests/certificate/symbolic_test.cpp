@@ -1,6 +1,6 @@
 // Runs symbolic.cases: steps in graphs whose extents are symbols.
 //
-//   sizes N=1:, H=1:256    the symbols and their ranges
+//   sizes N=1:, H=1:256    the symbols and their ranges (0: as well)
 //   at N=2, H=128          the sizes at which the rule is matched
 //   samples even           the samples are even (large: at least 60; small: at most 30)
 //   graph:                 a graph; {2*H+1} is a number that follows from the symbols
@@ -125,8 +125,13 @@ SymbolRanges ranges_of(std::string text) {
   SymbolRanges ranges;
   while (!text.empty()) {
     const std::size_t end = text.find(", ");
-    const auto range = parse_range(text.substr(0, end));
+    // Users' sizes are at least 1, those of extents that depend on elements not.
+    std::string one = text.substr(0, end);
+    const std::size_t zero = one.find("=0:");
+    if (zero != std::string::npos) one[zero + 1] = '1';
+    auto range = parse_range(one);
     EXPECT_TRUE(range) << text;
+    if (range && zero != std::string::npos) range->second.least = 0;
     if (range) ranges.insert(*range);
     text = end == std::string::npos ? "" : text.substr(end + 2);
   }

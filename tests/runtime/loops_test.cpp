@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numbers>
 #include <string>
 #include <vector>
@@ -155,6 +156,42 @@ TEST(Loops, Reductions) {
       ASSERT_TRUE(std::isnan(table->least(with_nan.data(), count))) << count;
       ASSERT_FALSE(std::isnan(table->maximum(with_nan.data(), count))) << count;
     }
+}
+
+TEST(Loops, Softmax) {
+  for (const LoopTable* const table : tables()) {
+    for (std::int64_t count = 1; count < 150; ++count) {
+      std::vector<float> x(static_cast<std::size_t>(count));
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        x[i] = 20 * std::sin(static_cast<float>(i * i));
+        if (i % 5 == 3) x[i] = -std::numeric_limits<float>::infinity();
+        if (i % 7 == 6) x[i] = -1e30F;
+      }
+      double total = 0;
+      const float top = *std::max_element(x.begin(), x.end());
+      const auto weight = [&](float one) { return std::exp(static_cast<double>(one - top)); };
+      for (const float one : x) total += weight(one);
+      std::vector<float> y(x.size() + 1, 7), in_place = x;
+      table->softmax(x.data(), y.data(), count);
+      table->softmax(in_place.data(), in_place.data(), count);
+      EXPECT_EQ(y.back(), 7) << table->instruction_set << count;
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const double expected = weight(x[i]) / total;
+        ASSERT_NEAR(y[i], expected, 1e-6 * expected) << table->instruction_set << " " << count << " " << i;
+        ASSERT_EQ(y[i], in_place[i]) << table->instruction_set << " " << count << " " << i;
+      }
+      // What cannot be compared makes all so, and so does nothing but -inf.
+      for (const float odd : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
+        std::vector<float> z = x;
+        z[static_cast<std::size_t>(count / 2)] = odd;
+        table->softmax(z.data(), z.data(), count);
+        EXPECT_TRUE(std::isnan(z[static_cast<std::size_t>(count / 2)])) << table->instruction_set << count;
+      }
+      std::vector<float> hidden(x.size(), -std::numeric_limits<float>::infinity());
+      table->softmax(hidden.data(), hidden.data(), count);
+      for (const float one : hidden) EXPECT_TRUE(std::isnan(one)) << table->instruction_set << count;
+    }
+  }
 }
 
 TEST(Loops, PanelProducts) {

@@ -156,9 +156,14 @@ Expected<std::vector<std::vector<Polynomial>>> infer_shapes_with_elements(
     std::span<const std::vector<Polynomial>> inputs, Facts& facts) {
   Facts with_elements = facts;
   TASO_ASSIGN(const auto outputs, Inference(registry, definition, with_elements, true).run(attributes, inputs));
+  const auto is_passed_on = [&](const Polynomial& extent) {
+    return facts.entails_quickly(at_least(extent, 0)) && std::ranges::any_of(inputs, [&](const auto& shape) {
+             return std::ranges::find(shape, extent) != shape.end();
+           });
+  };
   for (const std::vector<Polynomial>& shape : outputs)
     for (const Polynomial& extent : shape) {
-      if (facts.entails_quickly(at_least(extent, 1))) continue;
+      if (facts.entails_quickly(at_least(extent, 1)) || is_passed_on(extent)) continue;
       if (!with_elements.add(at_least(extent, 1))) return bad_input(definition.name + ": it may have no elements");
     }
   TASO_ASSIGN(auto result, Inference(registry, definition, with_elements).run(attributes, inputs));

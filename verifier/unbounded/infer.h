@@ -26,7 +26,8 @@ using SizeAttributes = std::map<std::string, Sizes, std::less<>>;
     std::span<const std::vector<Polynomial>> inputs, Facts& facts);
 
 /// The same where the outputs have elements: that their extents are at least 1 is added to the facts if the
-/// requirements then follow. Else the facts stay as they are.
+/// requirements then follow. Else the facts stay as they are. Extents that it only passes on, which may be 0 (of a
+/// batch), are left out.
 [[nodiscard]] Expected<std::vector<std::vector<Polynomial>>> infer_shapes_with_elements(
     const OperatorRegistry& registry, const OperatorDefinition& definition, const SizeAttributes& attributes,
     std::span<const std::vector<Polynomial>> inputs, Facts& facts);

@@ -1,0 +1,284 @@
+#!/usr/bin/env python3
+"""Random ONNX models in which extents depend on elements, through taso-opt, against ONNX Runtime.
+
+    open_extents.py PROGRAMS WORK [--graphs N] [--seed S] [--verbose]
+
+At the head of each model are nodes that make as many rows as a mask or a number chooses, none included (NonZero, Compress, TopK, NonMaxSuppression, Unique, Slice,
+Reshape, Expand, Range, ...), behind them products, chains, concatenations, reductions along and across these rows, reshapes by lists that are computed from
+them. The result of `taso-opt --cost launches` must compute what the model does, whatever the number of rows; where the model itself does not run in ONNX
+Runtime, nothing is asked. The exit code is 1 if one differs."""
+import argparse
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto as T
+from onnx import helper, numpy_helper
+
+ort.set_default_logger_severity(4)
+WIDTH = 6  # Columns of what the heads make.
+
+
+class Drawn:
+    """A model on its way: `rows` are tensors of [rows, columns], by what says how many rows there are."""
+
+    def __init__(self, rng):
+        self.rng, self.nodes, self.constants, self.inputs, self.rows, self.count = rng, [], [], {}, [], 0
+        self.outputs = []
+
+    def name(self):
+        self.count += 1
+        return f"t{self.count}"
+
+    def add(self, op, inputs, outputs=1, **attributes):
+        names = [self.name() for _ in range(outputs)]
+        self.nodes.append(helper.make_node(op, inputs, names, **attributes))
+        return names[0] if outputs == 1 else names
+
+    def constant(self, array):
+        name = self.name()
+        self.constants.append(numpy_helper.from_array(np.asarray(array), name))
+        return name
+
+    def floats(self, *shape):
+        return self.constant(self.rng.uniform(-1, 1, shape).astype(np.float32))
+
+    def integers(self, *values):
+        return self.constant(np.array(values, np.int64))
+
+    def input(self, kind, element, shape):
+        name = f"{kind}{len(self.inputs)}"
+        self.inputs[name] = (element, shape)
+        return name
+
+    def extent(self, value, axis):
+        return self.add("Gather", [self.add("Shape", [value]), self.integers(axis)], axis=0)
+
+    def columns(self, value, columns, rows):
+        self.rows.append((value, columns, rows))
+
+    # What makes the rows.
+    def head(self):
+        kind = self.rng.integers(11)
+        x = self.input("x", T.FLOAT, (8, WIDTH))
+        rows = f"rows{len(self.rows)}"
+        if kind == 0:
+            places = self.add("NonZero", [self.input("mask", T.FLOAT, (3, 7))])
+            return self.columns(self.add("Transpose", [self.add("Cast", [places], to=T.FLOAT)], perm=[1, 0]), 2, rows)
+        if kind == 1:
+            return self.columns(self.add("Compress", [x, self.input("chosen", T.BOOL, (8,))], axis=0), WIDTH, rows)
+        if kind == 2:
+            largest, places = self.add("TopK", [x, self.input("k", T.INT64, (1,))], 2, axis=0)
+            self.columns(self.add("Cast", [places], to=T.FLOAT), WIDTH, rows)
+            return self.columns(largest, WIDTH, rows)
+        if kind == 3:
+            boxes, scores = self.input("boxes", T.FLOAT, (1, 9, 4)), self.input("scores", T.FLOAT, (1, 1, 9))
+            chosen = self.add("NonMaxSuppression", [boxes, scores, self.integers(9), self.floats(1), self.constant(np.array([0.5], np.float32))])
+            index = self.add("Gather", [chosen, self.constant(np.int64(2))], axis=1)
+            return self.columns(self.add("Gather", [self.add("Squeeze", [boxes, self.integers(0)]), index], axis=0), 4, rows)
+        if kind == 4:
+            # Never none: it reads some.
+            x = self.input("mask", T.FLOAT, (8, WIDTH))
+            return self.columns(self.add("Unsqueeze", [self.add("Unique", [x]), self.integers(1)]), 1, rows)
+        if kind == 5:
+            return self.columns(self.add("Slice", [x, self.integers(0), self.input("k", T.INT64, (1,)), self.integers(0)]), WIDTH, rows)
+        if kind == 6:
+            count = self.add("Squeeze", [self.input("k", T.INT64, (1,)), self.integers(0)])
+            line = self.add("Range", [self.constant(np.int64(0)), count, self.constant(np.int64(1))])
+            return self.columns(self.add("Unsqueeze", [self.add("Cast", [line], to=T.FLOAT), self.integers(1)]), 1, rows)
+        if kind == 7:
+            shape = self.add("Concat", [self.input("k", T.INT64, (1,)), self.integers(WIDTH)], axis=0)
+            row = self.add("Slice", [x, self.integers(0), self.integers(1), self.integers(0)])
+            return self.columns(self.add("Expand", [row, shape]), WIDTH, rows)
+        if kind == 8:
+            # Some of the rows, then as many again by a reshape of what is left.
+            kept = self.add("Compress", [x, self.input("chosen", T.BOOL, (8,))], axis=0)
+            shape = self.add("Concat", [self.extent(kept, 0), self.integers(WIDTH)], axis=0)
+            return self.columns(self.add("Reshape", [self.add("Flatten", [kept], axis=0), shape]), WIDTH, rows)
+        if kind == 9:
+            pads = self.add("Concat", [self.integers(0, 0), self.input("k", T.INT64, (1,)), self.integers(0)], axis=0)
+            return self.columns(self.add("Pad", [x, pads]), WIDTH, rows)
+        places = self.add("Transpose", [self.add("NonZero", [self.input("mask", T.FLOAT, (8, 3))])], perm=[1, 0])
+        return self.columns(self.add("GatherND", [self.floats(8, 3, WIDTH), places]), WIDTH, rows)
+
+    def pick(self):
+        return self.rows[self.rng.integers(len(self.rows))]
+
+    # What is done with them.
+    def step(self):
+        value, columns, rows = self.pick()
+        kind = self.rng.integers(17)
+        if kind <= 1:  # Siblings, which one product may be.
+            for _ in range(int(self.rng.integers(1, 4))):
+                width = int(self.rng.integers(1, 5))
+                made = self.add("MatMul", [value, self.floats(columns, width)])
+                if self.rng.random() < 0.4:
+                    made = self.add("Add", [made, self.floats(width)])
+                if self.rng.random() < 0.3:
+                    made = self.add("Relu", [made])
+                self.columns(made, width, rows)
+        elif kind == 2:
+            op = ["Relu", "Sigmoid", "Tanh", "Neg", "Abs"][self.rng.integers(5)]
+            self.columns(self.add(op, [value]), columns, rows)
+        elif kind == 3:
+            self.columns(self.add("Mul", [value, self.constant(np.float32(self.rng.uniform(-1, 1)))]), columns, rows)
+        elif kind == 4:
+            others = [one for one in self.rows if one[2] == rows]
+            other = others[self.rng.integers(len(others))]
+            self.columns(self.add("Concat", [value, other[0]], axis=1), columns + other[1], rows)
+        elif kind == 5:
+            others = [one for one in self.rows if one[1] == columns]
+            other = others[self.rng.integers(len(others))]
+            both = tuple(sorted((str(rows), str(other[2]))))
+            self.columns(self.add("Concat", [value, other[0]], axis=0), columns, (str(rows), str(other[2])) if both[0] != both[1] else both)
+        elif kind == 6:
+            others = [one for one in self.rows if one[1:] == (columns, rows)]
+            other = others[self.rng.integers(len(others))]
+            self.columns(self.add(["Add", "Sub", "Mul"][self.rng.integers(3)], [value, other[0]]), columns, rows)
+        elif kind == 7:
+            self.columns(self.add("ReduceSum", [value, self.integers(1)], keepdims=1), 1, rows)
+        elif kind == 8:  # Of no rows: zeros.
+            total = self.add("ReduceSum", [value, self.integers(0)], keepdims=1)
+            if self.rng.random() < 0.5:
+                return self.columns(self.add("Add", [value, total]), columns, rows)
+            self.columns(total, columns, "one")
+        elif kind == 9:
+            others = [one for one in self.rows if one[2] == rows]
+            other = others[self.rng.integers(len(others))]
+            self.columns(self.add("MatMul", [self.add("Transpose", [value], perm=[1, 0]), other[0]]), other[1], f"{columns} rows")
+        elif kind == 10:
+            self.columns(self.add("Softmax", [value], axis=int(self.rng.integers(2))), columns, rows)
+        elif kind == 11 and columns % 2 == 0:
+            shape = self.add("Concat", [self.extent(value, 0), self.integers(2, columns // 2)], axis=0)
+            halves = self.add("Transpose", [self.add("Reshape", [value, shape])], perm=[1, 0, 2])
+            part = self.add("MatMul", [halves, self.floats(2, columns // 2, 3)])
+            back = self.add("Transpose", [part], perm=[1, 0, 2])
+            shape = self.add("Concat", [self.extent(back, 0), self.integers(6)], axis=0)
+            self.columns(self.add("Reshape", [back, shape]), 6, rows)
+        elif kind == 12:
+            line = self.add("Reshape", [value, self.integers(-1)])
+            line = self.add("Tanh", [line])
+            shape = self.add("Shape", [value])
+            self.columns(self.add("Reshape", [line, shape]), columns, rows)
+        elif kind == 13 and columns > 1:
+            first, second = self.add("Split", [value, self.integers(1, columns - 1)], 2, axis=1)
+            self.columns(first, 1, rows)
+            self.columns(second, columns - 1, rows)
+        elif kind == 14:
+            mean = self.add("ReduceMean", [value], axes=[1], keepdims=1)
+            less = self.add("Sub", [value, mean])
+            square = self.add("ReduceMean", [self.add("Mul", [less, less])], axes=[1], keepdims=1)
+            root = self.add("Sqrt", [self.add("Add", [square, self.constant(np.float32(0.1))])])
+            self.columns(self.add("Mul", [self.add("Div", [less, root]), self.floats(columns)]), columns, rows)
+        elif kind == 15:
+            turned = self.add("Transpose", [value], perm=[1, 0])
+            self.columns(self.add("Transpose", [self.add("Relu", [turned])], perm=[1, 0]), columns, rows)
+        elif kind == 16 and not self.outputs:
+            self.outputs.append((self.add("Shape", [value]), T.INT64, [2]))
+
+    def model(self):
+        for value, columns, _ in self.rows:
+            if self.rng.random() < 0.5 or value == self.rows[-1][0]:
+                self.outputs.append((value, T.FLOAT, [None, columns]))
+        graph = helper.make_graph(
+            self.nodes, "open", [helper.make_tensor_value_info(n, *kind) for n, kind in self.inputs.items()],
+            [helper.make_tensor_value_info(*output) for output in self.outputs], self.constants)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+    def feed(self, density, rng):
+        """Inputs that choose about this share of the rows."""
+        values = {}
+        for name, (element, shape) in self.inputs.items():
+            if element == T.BOOL:
+                values[name] = rng.random(shape) < density
+            elif element == T.INT64:
+                values[name] = np.array([round(density * 8)], np.int64)
+            else:
+                array = rng.uniform(-1, 1, shape).astype(np.float32)
+                if name.startswith("mask"):
+                    array *= rng.random(shape) < density
+                if name.startswith("scores"):
+                    array = (rng.random(shape) * (0.4 if density == 0 else 0.5 + density)).astype(np.float32)
+                if name.startswith("boxes"):
+                    array[..., 2:] = array[..., :2] + np.abs(array[..., 2:])
+                values[name] = array
+        return values
+
+
+def run(session, feed):
+    try:
+        return session.run(None, feed)
+    except Exception as error:  # pylint: disable=broad-except
+        return str(error)
+
+
+def equal(a, b):
+    if a.shape != b.shape:
+        return False
+    if a.dtype.kind == "i":
+        return np.array_equal(a, b)
+    scale = max(1.0, float(np.nanmax(np.abs(a), initial=0.0)))
+    return np.allclose(a, b, 1e-4, 1e-5 * scale, equal_nan=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("programs")
+    parser.add_argument("work")
+    parser.add_argument("--graphs", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--verbose", action="store_true")
+    options = parser.parse_args()
+    work = pathlib.Path(options.work)
+    work.mkdir(parents=True, exist_ok=True)
+    before, after = work / "model.onnx", work / "out.onnx"
+    compared = rewritten = without_rows = wrong = 0
+    for number in range(options.graphs):
+        rng = np.random.default_rng([options.seed, number])
+        drawn = Drawn(rng)
+        for _ in range(int(rng.integers(1, 3))):
+            drawn.head()
+        for _ in range(int(rng.integers(2, 9))):
+            drawn.step()
+        onnx.save(drawn.model(), before)
+        try:
+            original = ort.InferenceSession(str(before))
+        except Exception as error:  # pylint: disable=broad-except
+            if options.verbose:
+                print(f"graph {number}: ONNX Runtime does not load it: {error}")
+            continue
+        process = subprocess.run([f"{options.programs}/taso-opt", str(before), "-o", str(after), "--cost", "launches", "--steps", "20", "-q", "--json", str(work / "r.json"),
+                                  "--costs", str(work / "costs.sqlite")], capture_output=True, text=True, check=False)
+        if process.returncode != 0:
+            wrong += 1
+            print(f"graph {number}: taso-opt ends with {process.returncode}: {process.stderr.strip()}")
+            continue
+        changed = before.read_bytes() != after.read_bytes()
+        rewritten += changed
+        if not changed:
+            continue
+        result = ort.InferenceSession(str(after))
+        for density in (0, 0.15, 0.5, 1):
+            feed = drawn.feed(density, rng)
+            expected, got = run(original, feed), run(result, feed)
+            if isinstance(expected, str):
+                continue
+            compared += 1
+            without_rows += any(value.size == 0 for value in expected)
+            if isinstance(got, str) or not all(equal(a, b) for a, b in zip(expected, got)):
+                wrong += 1
+                kept = work / f"wrong_{number}.onnx"
+                kept.write_bytes(before.read_bytes())
+                (work / f"wrong_{number}.out.onnx").write_bytes(after.read_bytes())
+                print(f"graph {number} differs with {density} of the rows: {got if isinstance(got, str) else ''} {kept}")
+                break
+    print(f"{options.graphs} graphs, {rewritten} rewritten, compared {compared} times, {without_rows} of them without rows; {wrong} wrong")
+    # So few that nothing would be shown are a failure, too.
+    return 1 if wrong or 4 * rewritten < options.graphs or 8 * without_rows < compared else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
