@@ -212,6 +212,12 @@ bool uses(std::string_view text, std::string_view name) {
 
 std::string as_text(std::int64_t value) { return std::to_string(value); }
 
+/// What the definitions call elements that are loaded and stored together.
+const char* packs_of(ElementType element) {
+  if (element == ElementType::f16) return "halves";
+  return element == ElementType::bf16 ? "bfloats" : "floats";
+}
+
 }  // namespace
 
 const char* type_of(ElementType element) {
@@ -256,6 +262,16 @@ std::string widened(ElementType element, const std::string& expression) {
 std::string narrowed(ElementType element, const std::string& expression) {
   if (element == ElementType::f16) return "to_half(" + expression + ")";
   return element == ElementType::bf16 ? "to_bfloat16(" + expression + ")" : expression;
+}
+
+std::int64_t pack_of(ElementType element) { return static_cast<std::int64_t>(16 / size_of(element)); }
+
+std::string loading_pack(ElementType element, const std::string& address, const std::string& array) {
+  return std::string("load_") + packs_of(element) + "(" + address + ", " + array + ");";
+}
+
+std::string storing_pack(ElementType element, const std::string& address, const std::string& array) {
+  return std::string("store_") + packs_of(element) + "(" + address + ", " + array + ");";
 }
 
 std::string text_of(Function function, const std::string& x, float p, float q) {
@@ -471,6 +487,11 @@ int KernelWriter::team_step() const {
       return teams_of_block;
   }
   return lanes;
+}
+
+void KernelWriter::open_row(std::int64_t count) {
+  open(std::string("for (") + index_type() + " i = begin; i < " + number(count) +
+       "; i += " + std::to_string(team_step()) + ")");
 }
 
 std::string KernelWriter::leads() const {

@@ -12,6 +12,7 @@
 #include "runtime/cuda/functions.h"
 #include "runtime/cuda/program.h"
 #include "runtime/cuda/source.h"
+#include "runtime/cuda/walk.h"
 
 namespace taso::cuda {
 
@@ -24,6 +25,11 @@ namespace taso::cuda {
 /// An element as a float, from an expression for it; and back.
 [[nodiscard]] std::string widened(ElementType element, const std::string& expression);
 [[nodiscard]] std::string narrowed(ElementType element, const std::string& expression);
+/// How many elements 16 bytes hold.
+[[nodiscard]] std::int64_t pack_of(ElementType element);
+/// The statement that loads so many elements from an address into an array of floats; and back.
+[[nodiscard]] std::string loading_pack(ElementType element, const std::string& address, const std::string& array);
+[[nodiscard]] std::string storing_pack(ElementType element, const std::string& address, const std::string& array);
 /// f(x); p and q are clip's bounds.
 [[nodiscard]] std::string text_of(Function function, const std::string& x, float p = 0, float q = 0);
 /// f(x, y).
@@ -31,6 +37,16 @@ namespace taso::cuda {
 
 /// The definitions of types and functions that `kernels` use, and of those that these use.
 [[nodiscard]] std::string definitions_for(std::string_view kernels);
+
+/// Extents of a Walk or Box, and strides of a walk's function, one per axis.
+template <class Space>
+[[nodiscard]] std::vector<std::int64_t> extents_of(const Space& space) {
+  return {space.extents, space.extents + space.rank};
+}
+template <int K>
+[[nodiscard]] std::vector<std::int64_t> strides_of_walk(const Walk<K>& walk, int function) {
+  return {walk.strides[function], walk.strides[function] + walk.rank};
+}
 
 /// Writes a kernel line by line. Indices are ints where all that is added up of them fits, else long longs.
 class KernelWriter {
@@ -45,6 +61,11 @@ class KernelWriter {
 
   /// Tells of numbers that indices go up to, each the sum over axes of extents and strides, and of others.
   void span_over(std::span<const std::int64_t> extents, std::span<const std::int64_t> strides, std::int64_t more = 0);
+  /// The same of all functions of a walk.
+  template <int K>
+  void span_over(const Walk<K>& walk, std::int64_t more = 0) {
+    for (int function = 0; function < K; ++function) span_over(extents_of(walk), strides_of_walk(walk, function), more);
+  }
   [[nodiscard]] const char* index_type() const { return wide_ ? "long long" : "int"; }
   /// A number among indices.
   [[nodiscard]] std::string number(std::int64_t value) const;
@@ -66,12 +87,19 @@ class KernelWriter {
   /// The sum of coordinates times strides; "0" if there is none.
   [[nodiscard]] std::string sum(const std::vector<std::string>& coordinates,
                                 std::span<const std::int64_t> strides) const;
+  /// The value of a walk's function at coordinates of its space.
+  template <int K>
+  [[nodiscard]] std::string sum(const std::vector<std::string>& coordinates, const Walk<K>& walk, int function) const {
+    return sum(coordinates, strides_of_walk(walk, function));
+  }
 
   /// Begins a kernel of the kind *each* with `count` calls: declares `i`, and returns where there is no such call.
   void begin_each(std::int64_t count);
   /// Begins a kernel of teams (elements.h): declares `begin` and, if it is used, `row`, and returns or goes along where
   /// there is no such row. A thread's elements are begin, begin + team_step, ... below the `count` of a row.
   void begin_team(std::int64_t rows, std::int64_t count, TeamShape shape, bool uses_row);
+  /// Opens a loop over a thread's elements of a row: `i`.
+  void open_row(std::int64_t count);
   /// The condition that is true in one thread of a team that has a row.
   [[nodiscard]] std::string leads() const;
   [[nodiscard]] int team_step() const;
