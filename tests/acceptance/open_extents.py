@@ -110,7 +110,7 @@ class Drawn:
     # What is done with them.
     def step(self):
         value, columns, rows = self.pick()
-        kind = self.rng.integers(17)
+        kind = self.rng.integers(18)
         if kind <= 1:  # Siblings, which one product may be.
             for _ in range(int(self.rng.integers(1, 4))):
                 width = int(self.rng.integers(1, 5))
@@ -176,6 +176,18 @@ class Drawn:
         elif kind == 15:
             turned = self.add("Transpose", [value], perm=[1, 0])
             self.columns(self.add("Transpose", [self.add("Relu", [turned])], perm=[1, 0]), columns, rows)
+        elif kind == 17:  # A subgraph reads them, of which nothing is known there.
+            total = self.add("Squeeze", [self.add("Size", [self.add("Flatten", [value])])])
+            condition = self.add("Less", [total, self.constant(np.int64(12))])
+            branches = {}
+            for branch, op in (("then_branch", "Tanh"), ("else_branch", "Relu")):
+                outer, self.nodes = self.nodes, []
+                line = self.add("Squeeze", [self.add("Unsqueeze", [value, self.integers(0)]), self.integers(0)])
+                made = self.add(op, [self.add("Neg", [self.add("Neg", [line])])])
+                output = helper.make_tensor_value_info(made, T.FLOAT, [None, columns])
+                branches[branch] = helper.make_graph(self.nodes, branch, [], [output])
+                self.nodes = outer
+            self.columns(self.add("If", [condition], **branches), columns, rows)
         elif kind == 16 and not self.outputs:
             self.outputs.append((self.add("Shape", [value]), T.INT64, [2]))
 
