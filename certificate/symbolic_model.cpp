@@ -433,6 +433,7 @@ Expected<SymbolicModel> SymbolicModel::load_as_it_is(const Model& model, const O
     for (const SymbolSizes& sizes : state->sizes) symbols.back().samples.push_back(sizes.at(name));
   }
   TASO_RETURN_IF_ERROR(state->add_free_extents(symbols));
+  if (symbols.empty()) return unproved("no extent depends on others, or on elements");
   state->symbolic = std::make_unique<SymbolicSizes>(symbols);
   state->catalog = std::make_unique<SymbolicCatalog>(registry, *state->symbolic);
   for (const Model& sample : state->models) state->graphs.push_back(sample.graph());

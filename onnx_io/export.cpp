@@ -567,8 +567,9 @@ class Exporter {
 
   // ---------------------------------------------------------------------------------------------- nodes
 
-  /// `key`: its place in the file; `document_node`: the one whose subgraphs it has, or -1.
+  /// `key`: its place in the file; `document_node`: the one that it is, with its subgraphs, or -1.
   void push(onnx::NodeProto proto, int original, int key, int document_node) {
+    if (document_node < 0 && proto.output_size() > 0) result_.made.insert(proto.output(0));
     result_.nodes.push_back(std::move(proto));
     result_.originals.push_back(original);
     result_.verbatim_nodes += original >= 0 ? 1 : 0;

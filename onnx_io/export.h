@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -209,9 +210,10 @@ struct WrittenConstant {
 
 /// What save() writes into the graph.
 struct ExportedGraph {
-  std::vector<onnx::NodeProto> nodes;       ///< Producers first.
-  std::vector<int> originals;               ///< Per node: the document node whose bytes it has, or -1.
-  std::vector<WrittenConstant> constants;   ///< Document initializers first, in their order.
+  std::vector<onnx::NodeProto> nodes;      ///< Producers first.
+  std::vector<int> originals;              ///< Per node: the document node whose bytes it has, or -1.
+  std::set<std::string> made;              ///< First outputs of nodes that are none of the document's, under any names.
+  std::vector<WrittenConstant> constants;  ///< Document initializers first, in their order.
   std::map<std::string, TensorType> types;  ///< Types of the tensors that have names, for value_info.
   /// Of every computed weight, by name, a hash of what it is computed from: equal ones have equal contents.
   std::map<std::string, Hash128> weights;

@@ -1002,7 +1002,7 @@ class Importer {
       const auto hint = hints_.find(document_.find(proto.output(port)));
       if (place < types.size() && types[place] && is_reasonable(types[place]->shape))
         type = *types[place];
-      else if (hint != hints_.end() && !proto.output(port).empty())
+      else if (hint != hints_.end() && !proto.output(port).empty() && !counts_elements(proto.op_type()))
         type = hint->second;
       node.outputs.push_back(std::move(type));
     }
@@ -1035,6 +1035,13 @@ class Importer {
     }
     first_unowned_ = result_.graph.id_bound();
     return {};
+  }
+
+  /// Operators that always make as much as the elements say that they read: what a file says of their shapes is what
+  /// they were once.
+  static bool counts_elements(const std::string& op_type) {
+    static const std::set<std::string> all = {"Compress", "NonMaxSuppression", "NonZero", "Unique"};
+    return all.contains(op_type);
   }
 
   /// Extents that depend on elements, of outputs that are of unknown shape because these are not free.

@@ -78,9 +78,11 @@ class NodeInference final : public onnx::InferenceContext {
 
 /// Operators whose inference in the library is not what runtimes compute: pools that round up count windows that lie in
 /// the padding alone, products with scales are rounded in another precision, and transforms were described anew since.
-bool is_inferred_wrongly(const onnx::NodeProto& node) {
+bool is_inferred_wrongly(const onnx::NodeProto& node, bool inputs_known) {
   static const std::set<std::string> pools = {"AveragePool", "LpPool", "MaxPool"},
                                      others = {"DFT", "Resize", "STFT", "Upsample"};
+  // It copies the shape of what it reads, known or not.
+  if (node.op_type() == "EyeLike" && !inputs_known) return true;
   const bool rounds_up = std::any_of(node.attribute().begin(), node.attribute().end(), [](const auto& attribute) {
     return attribute.name() == "ceil_mode" && attribute.i() != 0;
   });
@@ -150,8 +152,10 @@ CarriedTypes types_by_schema(const Document& document, int node, const std::vect
   try {
     const onnx::OpSchema* const schema = onnx::OpSchemaRegistry::Schema(proto.op_type(), version, domain);
     NodeInference inference(proto, inputs);
-    if (schema == nullptr || !schema->has_type_and_shape_inference_function() || is_inferred_wrongly(proto) ||
-        goes_backwards(proto, inputs) || !is_of_version(proto, *schema, inference))
+    const bool inputs_known = std::ranges::all_of(inputs, [](const auto& input) { return input.type.known; });
+    if (schema == nullptr || !schema->has_type_and_shape_inference_function() ||
+        is_inferred_wrongly(proto, inputs_known) || goes_backwards(proto, inputs) ||
+        !is_of_version(proto, *schema, inference))
       return {};
     schema->GetTypeAndShapeInferenceFunction()(inference);
     for (std::size_t i = 0; i < inference.getNumOutputs(); ++i)

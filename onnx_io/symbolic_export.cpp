@@ -83,7 +83,8 @@ class SymbolicExporter {
         if (node.output_size() == 0 || (!list && !can_compute(*form)))
           return wrong(describe(node) + " reads " + in_quotes(name) + ", which depends on the sizes");
         // The model's own nodes do with a 0 what they did before.
-        if (!list && exported_.originals[i] < 0 && is_reshape_of(node, position) && may_have_zero(form->elements)) {
+        if (!list && exported_.made.contains(node.output(0)) && is_reshape_of(node, position) &&
+            may_have_zero(form->elements)) {
           const bool says_more = std::ranges::any_of(form->elements, [](std::int64_t size) { return size < 1; });
           if (document_.opset() < 14 || says_more)
             return wrong(describe(node) + " would copy an extent where one of " + in_quotes(name) + " is 0");

@@ -795,7 +795,7 @@ struct Softmax {
       totals += power;
     }
     if (rest > 0) {
-      const Some some{part_of(rest), Pack{} + (top - 80.0f)};
+      const Some some{part_of(rest), Pack{} - INFINITY};
       last = falling_exponential(some(x + whole) - top);
       totals += last;
     }
@@ -815,8 +815,8 @@ struct Softmax {
     for (Count r = 0; r < (All ? lanes : rows); ++r) {
       const float* const row = x + r * parts.count;
       float* const to = powers + r * vectors * lanes;
-      // Behind the row, powers that are nothing beside the 1 of its greatest element.
-      const Some some{parts.part, Pack{} + (tops[r] - 80.0f)};
+      // Behind the row, powers that are 0.
+      const Some some{parts.part, Pack{} - INFINITY};
       Pack total = {};
       for (Count v = 0; v < vectors; ++v) {
         const Pack element = v + 1 < vectors ? Whole()(row + v * lanes) : some(row + v * lanes);

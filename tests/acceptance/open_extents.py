@@ -62,7 +62,7 @@ class Drawn:
 
     # What makes the rows.
     def head(self):
-        kind = self.rng.integers(11)
+        kind = self.rng.integers(12)
         x = self.input("x", T.FLOAT, (8, WIDTH))
         rows = f"rows{len(self.rows)}"
         if kind == 0:
@@ -101,6 +101,10 @@ class Drawn:
         if kind == 9:
             pads = self.add("Concat", [self.integers(0, 0), self.input("k", T.INT64, (1,)), self.integers(0)], axis=0)
             return self.columns(self.add("Pad", [x, pads]), WIDTH, rows)
+        if kind == 10:  # Behind a carried node of fixed extents.
+            _, order = self.add("TopK", [self.input("mask", T.FLOAT, (8, 3)), self.integers(2)], 2, axis=1)
+            places = self.add("Cast", [self.add("Transpose", [self.add("NonZero", [order])], perm=[1, 0])], to=T.FLOAT)
+            return self.columns(places, 2, rows)
         places = self.add("Transpose", [self.add("NonZero", [self.input("mask", T.FLOAT, (8, 3))])], perm=[1, 0])
         return self.columns(self.add("GatherND", [self.floats(8, 3, WIDTH), places]), WIDTH, rows)
 
@@ -110,7 +114,7 @@ class Drawn:
     # What is done with them.
     def step(self):
         value, columns, rows = self.pick()
-        kind = self.rng.integers(18)
+        kind = self.rng.integers(19)
         if kind <= 1:  # Siblings, which one product may be.
             for _ in range(int(self.rng.integers(1, 4))):
                 width = int(self.rng.integers(1, 5))
@@ -188,6 +192,14 @@ class Drawn:
                 branches[branch] = helper.make_graph(self.nodes, branch, [], [output])
                 self.nodes = outer
             self.columns(self.add("If", [condition], **branches), columns, rows)
+        elif kind == 18 and columns > 1:
+            # Pairs in a row, and as a square again: a list of two zeros copies an extent.
+            pairs = self.add("Mul", [self.add("Unsqueeze", [value, self.integers(0)]), self.add("Unsqueeze", [value, self.integers(1)])])
+            line = self.add("Reshape", [pairs, self.integers(-1, columns)])
+            rows_again = self.add("Unsqueeze", [self.add("Squeeze", [self.extent(value, 0)]), self.integers(0)])
+            shape = self.add("Concat", [rows_again, rows_again, self.integers(columns)], axis=0)
+            square = self.add("Identity", [self.add("Reshape", [line, shape])])
+            self.outputs.append((square, T.FLOAT, [None, None, columns]))
         elif kind == 16 and not self.outputs:
             self.outputs.append((self.add("Shape", [value]), T.INT64, [2]))
 

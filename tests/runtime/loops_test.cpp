@@ -196,6 +196,20 @@ TEST(Loops, Softmax) {
   }
 }
 
+// Beside numbers that are so large, a difference of 80 is none.
+TEST(Loops, SoftmaxOfLargeNumbers) {
+  constexpr float lowest = std::numeric_limits<float>::lowest();
+  for (const LoopTable* const table : tables())
+    for (const std::int64_t rows : {1, 3, 20})
+      for (std::int64_t count = 1; count < 70; ++count)
+        for (const float large : {lowest, -1e10F, 3e9F, 1e30F}) {
+          std::vector<float> x(static_cast<std::size_t>(rows * count), large), y(x.size());
+          table->softmax(x.data(), y.data(), rows, count);
+          for (const float one : y)
+            ASSERT_NEAR(one, 1.0 / static_cast<double>(count), 1e-6) << table->instruction_set << " " << count << large;
+        }
+}
+
 TEST(Loops, PanelProducts) {
   constexpr std::int64_t length = 5, apart = panel_width + 3;
   std::vector<float> panel(length * panel_width);
