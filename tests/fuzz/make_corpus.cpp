@@ -1,9 +1,12 @@
-// Writes models from which fuzz_model starts: small examples and every malformed model of tests/acceptance.
+// Writes what fuzzers start from: FOLDER/fuzz_model gets small examples and every malformed model of tests/acceptance,
+// FOLDER/fuzz_certificate certificates.
 #include <cstdio>
+#include <filesystem>
 
 #include "examples/models/models.h"
 #include "support/file.h"
 #include "tests/acceptance/malformed.h"
+#include "tests/fuzz/certified_models.h"
 
 int main(int argc, char** argv) {
   using namespace taso;
@@ -16,11 +19,15 @@ int main(int argc, char** argv) {
   };
   bool good = true;
   for (const auto& model : acceptance::malformed_models())
-    if (model.bytes.size() < 100'000) good = write(model.name, model.bytes) && good;
+    if (model.bytes.size() < 100'000) good = write("fuzz_model/" + model.name, model.bytes) && good;
   for (const examples::ExampleModel& example : examples::example_models()) {
     examples::ModelOptions tiny = example.small;
     tiny.narrower = 64;
-    good = write(std::string(example.name), example.build(tiny).serialize()) && good;
+    good = write("fuzz_model/" + std::string(example.name), example.build(tiny).serialize()) && good;
   }
+  const std::string certified = folder + "/certified";
+  std::filesystem::create_directories(certified);
+  for (const test::CertifiedModel& model : test::write_certified_models(certified))
+    good = write("fuzz_certificate/" + model.name, to_json(model.certificate)) && good;
   return good ? 0 : 1;
 }
