@@ -37,6 +37,9 @@ ordered_json to_json(const std::optional<AttributeValue>& value) {
   return {{"real", std::string(text, end)}};
 }
 
+/// No tensor has more elements (is_reasonable in graph/tensor_type.h).
+constexpr std::int64_t max_extent = std::int64_t{1} << 40;
+
 // Reads a JSON tree and remembers the first thing that is wrong, with its place.
 class Reader {
  public:
@@ -92,8 +95,8 @@ class Reader {
       wrong(place, "a list of the least size and the largest one, or null");
       return result;
     }
-    result.least = integer(json[0], place, 1, max_integer);
-    if (!json[1].is_null()) result.most = integer(json[1], place, result.least, max_integer);
+    result.least = integer(json[0], place, 1, max_extent);
+    if (!json[1].is_null()) result.most = integer(json[1], place, result.least, max_extent);
     return result;
   }
 

@@ -440,9 +440,9 @@ void gated_recurrent_unit(NodeContext& c) {
     const std::vector<Value> given = parts_of(c, x, -1, {2 * hidden, hidden});
     std::optional<Value> gates_of_state, fresh_of_state;
     if (reset_after_product && (state[d] || apart)) {
-      const std::optional<Value> bias = apart ? std::optional(biases_of_state[d]) : std::nullopt;
-      const Value all = state[d] ? product_and_bias(c, *state[d], weights[d][0], bias)
-                                 : c.broadcast(*bias, {1, r->batch, 3 * hidden});
+      const std::optional<Value> added = apart ? std::optional(biases_of_state[d]) : std::nullopt;
+      const Value all = state[d] ? product_and_bias(c, *state[d], weights[d][0], added)
+                                 : c.broadcast(*added, {1, r->batch, 3 * hidden});
       const std::vector<Value> kinds = parts_of(c, all, -1, {2 * hidden, hidden});
       gates_of_state = kinds[0], fresh_of_state = kinds[1];
     } else if (state[d]) {

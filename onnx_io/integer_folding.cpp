@@ -651,6 +651,7 @@ std::shared_ptr<const ConstantData> reduce(NodeContext& context, std::string_vie
     axes = context.integers(1);
   } else {
     axes = context.integer_list("axes", {0});
+    if (!context.has_attribute("axes") && context.integer("noop_with_empty_axes", 0) != 0) return make(*data);
   }
   const bool keep = context.integer("keepdims", 1) != 0;
   if (context.stopped() || axes.size() != 1 || (axes[0] != 0 && axes[0] != -1)) return nullptr;

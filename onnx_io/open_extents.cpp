@@ -150,7 +150,6 @@ Outputs split(NodeContext& c) {
 }  // namespace
 
 std::vector<OpenOutput> open_outputs(NodeContext& context) {
-  using Outputs = std::vector<OpenOutput>;
   static const std::map<std::string_view, Outputs (*)(NodeContext&)> operators = {
       {"Compress", compress}, {"Expand", expand},   {"NonMaxSuppression", non_max_suppression},
       {"NonZero", non_zero},  {"OneHot", one_hot},  {"Pad", resized},

@@ -146,7 +146,7 @@ class SizeInterpreter {
   [[nodiscard]] Value on(const Expression& e, const Value& axes, const Value& chosen, const Value& others);
   [[nodiscard]] Truth is_permutation(const Expression& e, bool required);
   [[nodiscard]] Truth comparison(const Expression& e);
-  [[nodiscard]] double real(const Expression& e) requires(D::has_reals);
+  [[nodiscard]] double real(const Expression& e);  ///< Of a domain that has reals.
   /// Calls `each` at all values of the ranges of an `all`, until it returns false.
   template <class Each>
   void instances(const Expression& e, const Each& each);
@@ -577,26 +577,30 @@ auto SizeInterpreter<D>::comparison(const Expression& e) -> Truth {
 }
 
 template <class D>
-double SizeInterpreter<D>::real(const Expression& e) requires(D::has_reals) {
-  if (e.sort == Sort::integer) return static_cast<double>(domain_.count(scalar(e), e));
-  switch (e.kind) {
-    case Kind::real:
-      return e.real;
-    case Kind::name:
-      return domain_.real_attribute(e.name);
-    case Kind::negate:
-      return -real(e.operands[0]);
-    case Kind::add:
-      return real(e.operands[0]) + real(e.operands[1]);
-    case Kind::subtract:
-      return real(e.operands[0]) - real(e.operands[1]);
-    case Kind::multiply:
-      return real(e.operands[0]) * real(e.operands[1]);
-    case Kind::divide:
-      return real(e.operands[0]) / real(e.operands[1]);
-    default:
-      domain_.fail(e, "cannot be compared");
-      return 0;
+double SizeInterpreter<D>::real(const Expression& e) {
+  if constexpr (!D::has_reals) {
+    return 0;  // never asked for
+  } else {
+    if (e.sort == Sort::integer) return static_cast<double>(domain_.count(scalar(e), e));
+    switch (e.kind) {
+      case Kind::real:
+        return e.real;
+      case Kind::name:
+        return domain_.real_attribute(e.name);
+      case Kind::negate:
+        return -real(e.operands[0]);
+      case Kind::add:
+        return real(e.operands[0]) + real(e.operands[1]);
+      case Kind::subtract:
+        return real(e.operands[0]) - real(e.operands[1]);
+      case Kind::multiply:
+        return real(e.operands[0]) * real(e.operands[1]);
+      case Kind::divide:
+        return real(e.operands[0]) / real(e.operands[1]);
+      default:
+        domain_.fail(e, "cannot be compared");
+        return 0;
+    }
   }
 }
 

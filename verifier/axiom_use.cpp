@@ -46,7 +46,7 @@ class Use {
  public:
   Use(const OperatorRegistry& registry, const Substitution& axiom, const ShapeFacts& shapes, bool left_to_right,
       std::size_t output)
-      : registry_(registry), axiom_(axiom) {
+      : registry_(registry) {
     matched_ = only_output(left_to_right ? axiom.source : axiom.target, output);
     made_ = only_output(left_to_right ? axiom.target : axiom.source, output);
     tensors_.assign(axiom.tensor_variables.size(), absent);
@@ -162,7 +162,6 @@ class Use {
   }
 
   const OperatorRegistry& registry_;
-  const Substitution& axiom_;
   Pattern matched_, made_;
   Substitution search_;
   std::vector<std::uint32_t> tensors_, attributes_;  // numbers of the axiom's variables in the search

@@ -16,6 +16,7 @@ using Kind = LoweredNode::Kind;
 // Of estimates: what an element costs beside an addition of elements that lie together.
 constexpr double load_work = 0.3;     // of one that lies beside its neighbour
 constexpr double gather_work = 3;     // of one that does not
+constexpr double turned_work = 1.2;   // of one that is transposed with others
 constexpr double call_work = 6;       // of a function
 constexpr double dispatch_work = 40;  // of a loop, whatever its length
 
@@ -53,9 +54,13 @@ StagePlan::StagePlan(const LoweredStage& stage, std::size_t inputs) : stage_(&st
   find_pairs();
   for (std::size_t id = 0; id < stage.nodes.size(); ++id)
     if (stage.nodes[id].kind == Kind::reduce) operations_[id].along = best_loop(stage.nodes[id]);
+  around_.resize(stage.accesses.size());
+  std::vector<std::uint32_t> loops;
+  find_loops_around(stage.root, loops);
   registers_ = depth(stage.root) + 1;
   place_slots();
   choose_run();
+  choose_block();
 }
 
 void StagePlan::place_slots() {
@@ -207,10 +212,56 @@ bool StagePlan::are_same(std::uint32_t a, std::uint32_t b) const {
   return true;
 }
 
+void StagePlan::find_loops_around(std::uint32_t id, std::vector<std::uint32_t>& loops) {
+  const LoweredNode& node = stage_->nodes[id];
+  switch (node.kind) {
+    case Kind::read: {
+      const LoweredAccess& access = stage_->accesses[node.access];
+      plain_ = plain_ && access.guards.empty() && access.indirect.empty();
+      if (around_[node.access].size() < loops.size()) around_[node.access] = loops;
+      break;
+    }
+    case Kind::valid:
+    case Kind::conditional:
+    case Kind::test:
+    case Kind::all_of:
+    case Kind::any_of:
+    case Kind::none_of:
+      plain_ = false;
+      break;
+    case Kind::reduce:
+      plain_ = plain_ && !node.leave_out;
+      break;
+    default:
+      break;
+  }
+  const std::size_t outside = loops.size();
+  if (node.kind == Kind::reduce) loops.insert(loops.end(), node.loops.begin(), node.loops.end());
+  for (const std::uint32_t operand : node.operands) find_loops_around(operand, loops);
+  loops.resize(outside);
+}
+
+std::optional<std::uint32_t> StagePlan::turned_along(std::uint32_t form, std::span<const std::uint32_t> around,
+                                                     std::uint32_t run) const {
+  const std::int64_t stride = coefficient(form, run);
+  if (!plain_ || stride == 0 || stride == 1) return std::nullopt;
+  const auto own = std::find(stage_->outer.begin(), stage_->outer.end(), run);
+  std::vector<std::uint32_t> inside(own + 1, stage_->outer.end());
+  inside.insert(inside.end(), around.begin(), around.end());
+  for (std::size_t i = inside.size(); i-- > 0;) {
+    const std::int64_t step = coefficient(form, inside[i]), extent = stage_->extents[inside[i]];
+    if (step == 0 || extent == 1) continue;
+    return step == 1 && extent <= turned_steps ? std::optional(inside[i]) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
 void StagePlan::choose_run() {
   work_ = estimate(stage_->root, std::nullopt) + dispatch_work;
   for (const std::uint32_t variable : stage_->outer) {
-    const double written = coefficient(stage_->write, variable) == 1 ? load_work : gather_work;
+    const double written = coefficient(stage_->write, variable) == 1   ? load_work
+                           : turned_along(stage_->write, {}, variable) ? turned_work
+                                                                       : gather_work;
     const double length = length_of_block(stage_->extents[variable]);
     const double work = estimate(stage_->root, variable) + written + dispatch_work / length;
     // Of equal ones the innermost.
@@ -220,10 +271,27 @@ void StagePlan::choose_run() {
   }
 }
 
-double StagePlan::estimate_access(const LoweredAccess& access, std::optional<std::uint32_t> along) const {
-  double work = static_cast<double>(access.indirect.size()) * gather_work;
+void StagePlan::choose_block() {
+  if (!run_) return;
+  std::int64_t most = block_elements;
+  const auto read_or_written = [&](std::uint32_t form, std::optional<std::uint32_t> turned_along) {
+    const std::int64_t stride = coefficient(form, *run_);
+    if (stride == 0 || stride == 1) return;
+    const std::int64_t together = turned_along ? turned_elements / stage_->extents[*turned_along] : 0;
+    most = std::clamp(together, block_elements_apart, most);
+  };
+  for (std::uint32_t i = 0; i < stage_->accesses.size(); ++i) read_or_written(stage_->accesses[i].offset, turned(i));
+  read_or_written(stage_->write, written_turned());
+  block_ = most;
+}
+
+double StagePlan::estimate_access(std::uint32_t id, std::optional<std::uint32_t> along) const {
+  const LoweredAccess& access = stage_->accesses[id];
+  const double work = static_cast<double>(access.indirect.size()) * gather_work;
   const std::int64_t stride = along ? coefficient(access.offset, *along) : 0;
-  return work + (stride == 0 ? 0 : stride == 1 ? load_work : gather_work);
+  if (stride == 0 || stride == 1) return work + (stride == 0 ? 0 : load_work);
+  const bool is_own = std::find(stage_->outer.begin(), stage_->outer.end(), *along) != stage_->outer.end();
+  return work + (is_own && turned_along(access.offset, around_[id], *along) ? turned_work : gather_work);
 }
 
 double StagePlan::estimate(std::uint32_t id, std::optional<std::uint32_t> along) const {
@@ -236,7 +304,7 @@ double StagePlan::estimate(std::uint32_t id, std::optional<std::uint32_t> along)
   };
   switch (node.kind) {
     case Kind::read:
-      return operands() + estimate_access(stage_->accesses[node.access], along) + loop / 2;
+      return operands() + estimate_access(node.access, along) + loop / 2;
     case Kind::number:
     case Kind::slot:
     case Kind::infinity:

@@ -6,6 +6,9 @@
 /// a loop of the reduction, and its sum is that of the block. What a stage costs either way is estimated from the
 /// strides of what it reads, and the cheaper way is taken.
 ///
+/// What lies apart along the run may lie together along a loop inside of it, as rows do where blocks go across them. A
+/// tape (cpu/block_tape.h) then reads a block for all steps of that loop at once, transposed, and so it writes.
+///
 /// Two operations of arithmetic, one on the result of the other, are one loop (cpu/pairs.h), as are a sum and the
 /// product or square that it adds up. Every element is what operations by themselves make of it, with one exception: a
 /// quotient by one number for all elements that an earlier stage has computed (a total), or that is computed (a root, a
@@ -42,6 +45,15 @@ class StagePlan {
   [[nodiscard]] std::int64_t coefficient(std::uint32_t form, std::uint32_t variable) const {
     return coefficients_[variable * stage_->forms.size() + form];
   }
+  /// The loop along which a tape reads an access for all steps at once, and writes.
+  [[nodiscard]] std::optional<std::uint32_t> turned(std::uint32_t access) const {
+    return run_ ? turned_along(stage_->accesses[access].offset, around_[access], *run_) : std::nullopt;
+  }
+  [[nodiscard]] std::optional<std::uint32_t> written_turned() const {
+    return run_ ? turned_along(stage_->write, {}, *run_) : std::nullopt;
+  }
+  /// Elements of a block along the run, but for the last.
+  [[nodiscard]] std::int64_t block() const { return block_; }
   /// Registers of a block each that an evaluation needs.
   [[nodiscard]] std::size_t registers() const { return registers_; }
   /// Estimate for one element, in additions of elements that lie together.
@@ -69,9 +81,16 @@ class StagePlan {
   /// Whether a value is rounded on the way from what is read.
   [[nodiscard]] bool rounds(std::uint32_t node) const;
   [[nodiscard]] bool are_same(std::uint32_t a, std::uint32_t b) const;
+  /// Notes the loops of reductions around each access, and whether there is nothing but plain reads and arithmetic.
+  void find_loops_around(std::uint32_t node, std::vector<std::uint32_t>& loops);
+  /// The loop inside of the run, if there is one, along which `form` takes steps of one, but none in the loops inside
+  /// of that, where it takes longer ones along the run. `around`: the loops of reductions where it is used.
+  [[nodiscard]] std::optional<std::uint32_t> turned_along(std::uint32_t form, std::span<const std::uint32_t> around,
+                                                          std::uint32_t run) const;
   void choose_run();
+  void choose_block();
   [[nodiscard]] double estimate(std::uint32_t node, std::optional<std::uint32_t> along) const;
-  [[nodiscard]] double estimate_access(const LoweredAccess& access, std::optional<std::uint32_t> along) const;
+  [[nodiscard]] double estimate_access(std::uint32_t access, std::optional<std::uint32_t> along) const;
   [[nodiscard]] std::optional<std::uint32_t> best_loop(const LoweredNode& reduction) const;
   [[nodiscard]] std::size_t depth(std::uint32_t node) const;
 
@@ -79,7 +98,10 @@ class StagePlan {
   std::vector<std::int64_t> coefficients_;
   std::vector<Operation> operations_;  ///< Per node.
   std::vector<std::uint32_t> same_;    ///< Per node: the first one that has the same value wherever both are computed.
+  std::vector<std::vector<std::uint32_t>> around_;  ///< Per access: loops of reductions, from the outermost on.
+  bool plain_ = true;
   std::optional<std::uint32_t> run_;
+  std::int64_t block_ = block_elements;
   std::vector<std::size_t> slot_registers_;  ///< Per slot: the first of those in which its value is computed.
   std::size_t registers_ = 1;
   double work_ = 0;
@@ -102,7 +124,7 @@ class BlockEvaluator {
   void step(std::uint32_t variable, std::int64_t count);
   /// The place in the output of the element at the current loop variables.
   [[nodiscard]] std::int64_t place() const { return values_[plan_->stage().write]; }
-  /// Computes the `count` elements along the run from the current one on, at most block_elements (1 where there is no
+  /// Computes the `count` elements along the run from the current one on, at most a block (1 where there is no
   /// run), into memory where they lie together.
   void compute(std::int64_t count, float* elements);
   /// The first failure: an index out of range.

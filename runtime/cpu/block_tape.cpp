@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -43,14 +44,24 @@ float result_of(Arithmetic operation, float a, float b) {
 /// keeps its own until the end of what it is bound in.
 class TapeBuilder {
  public:
-  explicit TapeBuilder(const StagePlan& plan) : plan_(&plan), slots_(plan.stage().slots) { tape_.plan_ = &plan; }
+  explicit TapeBuilder(const StagePlan& plan) : plan_(&plan), slots_(plan.stage().slots) {
+    tape_.plan_ = &plan;
+    if (plan.run()) {
+      const auto& own = plan.stage().outer;
+      inside_.assign(std::find(own.begin(), own.end(), *plan.run()) + 1, own.end());
+    }
+    tape_.outside_.assign(plan.stage().extents.size(), true);
+    for (const std::uint32_t loop : inside_) tape_.outside_[loop] = false;
+    for (const LoweredNode& node : plan.stage().nodes)
+      for (const std::uint32_t loop : node.loops) tape_.outside_[loop] = false;
+  }
 
   std::optional<BlockTape> build() {
     const std::optional<TapeValue> root = value(plan_->stage().root, plan_->run());
     if (!root) return std::nullopt;
     tape_.root_ = *root;
     if (root->place == Place::block && tape_.steps_[last_].result.place == Place::block &&
-        tape_.steps_[last_].result.index == root->index)
+        tape_.steps_[last_].result.index == root->index && !tape_.steps_[last_].once)
       tape_.last_ = last_;
     return std::move(tape_);
   }
@@ -61,33 +72,42 @@ class TapeBuilder {
   [[nodiscard]] const LoweredNode& node(std::uint32_t id) const { return plan_->stage().nodes[id]; }
   [[nodiscard]] const StagePlan::Operation& operation(std::uint32_t id) const { return plan_->operations_[id]; }
 
-  TapeValue scalar(float initial) {
+  TapeValue scalar(float initial, bool varies = false) {
     tape_.scalars_.push_back(initial);
-    return {Place::scalar, true, static_cast<std::uint32_t>(tape_.scalars_.size() - 1), 0};
+    return {Place::scalar, true, varies, static_cast<std::uint32_t>(tape_.scalars_.size() - 1), 0};
   }
-  TapeValue block() {
+  /// Outside of reductions, what varies and what is computed once have registers of their own: those of the latter
+  /// hold what they did when only the former is computed.
+  TapeValue block(bool varies) {
+    std::vector<std::uint32_t>& free = once(varies) ? free_once_ : free_;
     std::uint32_t index = 0;
-    if (free_.empty()) {
+    if (free.empty()) {
       index = static_cast<std::uint32_t>(tape_.blocks_++);
       kept_.push_back(0);
+      of_once_.push_back(once(varies));
     } else {
-      index = free_.back();
-      free_.pop_back();
+      index = free.back();
+      free.pop_back();
     }
-    return {Place::block, false, index, 0};
+    return {Place::block, false, varies, index, 0};
   }
-  TapeValue result(bool one) { return one ? scalar(0) : block(); }
-  void release(const TapeValue& value) {
-    if (value.place == Place::block && kept_[value.index] == 0 &&
-        std::find(free_.begin(), free_.end(), value.index) == free_.end())
-      free_.push_back(value.index);
+  TapeValue result(bool one, bool varies) { return one ? scalar(0, varies) : block(varies); }
+  [[nodiscard]] bool once(bool varies) const { return !varies && reductions_ == 0 && !inside_.empty(); }
+  /// Of an operand of a step that varies or does not.
+  void release(const TapeValue& value, bool varies) {
+    if (value.place != Place::block) return;
+    const std::uint32_t index = value.index;
+    if (of_once_[index] && !once(varies)) ++kept_[index];  // for the next time
+    std::vector<std::uint32_t>& free = of_once_[index] ? free_once_ : free_;
+    if (kept_[index] == 0 && std::find(free.begin(), free.end(), index) == free.end()) free.push_back(index);
   }
   static TapeStep step_of(TapeStep::Kind kind) {
     TapeStep step;
     step.kind = kind;
     return step;
   }
-  TapeValue append(const TapeStep& step) {
+  TapeValue append(TapeStep step) {
+    step.once = once(step.result.varies);
     last_ = tape_.steps_.size();
     tape_.steps_.push_back(step);
     return tape_.steps_.back().result;
@@ -141,10 +161,17 @@ class TapeBuilder {
     const LoweredNode& node = this->node(id);
     const LoweredAccess& access = plan_->stage().accesses[node.access];
     if (!node.operands.empty() || !access.guards.empty() || !access.indirect.empty()) return std::nullopt;
-    TapeStep step = step_of(TapeStep::Kind::strided);
-    step.a = {Place::memory, false, access.offset, access.buffer};
+    const auto turned = along == plan_->run() ? plan_->turned(node.access) : std::nullopt;
+    TapeStep step = step_of(turned ? TapeStep::Kind::turn : TapeStep::Kind::strided);
+    const bool varies = this->varies(access.offset);
+    step.a = {Place::memory, false, varies, access.offset, access.buffer};
     step.stride = plan_->coefficient(access.offset, *along);
-    step.result = block();
+    if (turned) {
+      step.result = {Place::turned, false, true, static_cast<std::uint32_t>(tape_.turned_.size()), *turned};
+      tape_.turned_.push_back({access.buffer, step.stride, plan_->stage().extents[*turned], plan_->block()});
+    } else {
+      step.result = block(varies);
+    }
     return append(step);
   }
 
@@ -155,7 +182,11 @@ class TapeBuilder {
     const LoweredAccess& access = plan_->stage().accesses[node.access];
     const std::int64_t stride = along ? plan_->coefficient(access.offset, *along) : 0;
     if (!access.guards.empty() || !access.indirect.empty() || (stride != 0 && stride != 1)) return std::nullopt;
-    return TapeValue{Place::memory, stride == 0, access.offset, access.buffer};
+    return TapeValue{Place::memory, stride == 0, varies(access.offset), access.offset, access.buffer};
+  }
+  [[nodiscard]] bool varies(std::uint32_t form) const {
+    return std::any_of(inside_.begin(), inside_.end(),
+                       [&](std::uint32_t loop) { return plan_->coefficient(form, loop) != 0; });
   }
 
   bool bind(const LoweredNode& node, Along along) {
@@ -169,7 +200,7 @@ class TapeBuilder {
     const TapeValue bound = *slots_[node.slot];
     if (bound.place != Place::block) return;
     --kept_[bound.index];
-    if (!result || result->place != Place::block || result->index != bound.index) release(bound);
+    if (!result || result->place != Place::block || result->index != bound.index) release(bound, bound.varies);
   }
 
   std::optional<TapeValue> unary(std::uint32_t id, Along along) {
@@ -179,8 +210,8 @@ class TapeBuilder {
     TapeStep step = step_of(TapeStep::Kind::unary);
     step.unary = operation(id).unary->loop;
     step.a = *x;
-    release(*x);
-    step.result = result(x->one);
+    release(*x, x->varies);
+    step.result = result(x->one, x->varies);
     return append(step);
   }
 
@@ -201,9 +232,10 @@ class TapeBuilder {
     step.b = b;
     step.by_reciprocal = by_reciprocal && b.one && !a.one;
     if (a.one && b.one) step.of_numbers = arithmetic_of(loop);
-    release(a);
-    release(b);
-    step.result = result(a.one && b.one);
+    const bool varies = a.varies || b.varies;
+    release(a, varies);
+    release(b, varies);
+    step.result = result(a.one && b.one, varies);
     return append(step);
   }
   std::optional<TapeValue> binary(std::uint32_t id, Along along) {
@@ -236,8 +268,9 @@ class TapeBuilder {
     step.a = a;
     step.b = b;
     step.c = *c;
-    for (const TapeValue& operand : {a, b, *c}) release(operand);
-    step.result = block();
+    const bool varies = a.varies || b.varies || c->varies;
+    for (const TapeValue& operand : {a, b, *c}) release(operand, varies);
+    step.result = block(varies);
     return append(step);
   }
 
@@ -251,7 +284,11 @@ class TapeBuilder {
                       step.result.index == a.index && kept_[a.index] == 0 && step.b.one && step.c.one &&
                       is_sum(step.first) && (step.second == Arithmetic::multiply || step.by_reciprocal);
     if (!fits || third != Arithmetic::multiply || !is_sum(fourth) || scale.one != shift.one) return false;
-    if (scale.place == Place::block || shift.place == Place::block) return false;
+    const auto stays = [](const TapeValue& operand) {
+      return operand.place == Place::memory || operand.place == Place::scalar;
+    };
+    if (!stays(scale) || !stays(shift)) return false;
+    if (step.once && (scale.varies || shift.varies)) return false;
     step.kind = TapeStep::Kind::chain;
     step.d = scale;
     step.e = shift;
@@ -295,8 +332,8 @@ class TapeBuilder {
       if (!x) return false;
       step.a = *x;
     }
-    release(step.a);
-    if (step.product) release(step.b);
+    release(step.a, step.a.varies);
+    if (step.product) release(step.b, step.b.varies);
     return true;
   }
 
@@ -333,26 +370,41 @@ class TapeBuilder {
     step.along = *operation(id).along;
     const std::size_t at = tape_.steps_.size();
     tape_.steps_.emplace_back();
+    ++reductions_;
     if (!body(step, id, step.along)) return std::nullopt;
-    step.result = scalar(0);
+    --reductions_;
+    step.result = scalar(0, step.a.varies || step.b.varies);
     return reduction(at, step);
   }
 
   std::optional<TapeValue> totals(std::uint32_t id, std::uint32_t along) {
     TapeStep step = step_of(TapeStep::Kind::totals);
     step.node = id;
-    // Not of those that the body may write.
-    step.result = block();
-    const TapeValue some = block();
+    // Not of those that the body may write. What the body reads is not known yet.
+    const bool varies = reads_varying(id);
+    step.result = block(varies);
+    ++reductions_;
+    const TapeValue some = block(varies);
     step.some = some.index;
     const std::size_t at = tape_.steps_.size();
     tape_.steps_.emplace_back();
     if (!body(step, id, along)) return std::nullopt;
-    release(some);
+    release(some, varies);
+    --reductions_;
     return reduction(at, step);
   }
 
+  /// Whether something is read that varies, in the node or where a name that it has is bound.
+  [[nodiscard]] bool reads_varying(std::uint32_t id) const {
+    const LoweredNode& node = this->node(id);
+    if (node.kind == Kind::read && varies(plan_->stage().accesses[node.access].offset)) return true;
+    if (node.kind == Kind::slot && slots_[node.slot] && slots_[node.slot]->varies) return true;
+    return std::any_of(node.operands.begin(), node.operands.end(),
+                       [&](std::uint32_t operand) { return reads_varying(operand); });
+  }
+
   TapeValue reduction(std::size_t at, TapeStep step) {
+    step.once = once(step.result.varies);
     step.end = static_cast<std::uint32_t>(tape_.steps_.size());
     tape_.steps_[at] = step;
     last_ = at;
@@ -360,27 +412,58 @@ class TapeBuilder {
   }
 
   const StagePlan* plan_;
+  std::vector<std::uint32_t> inside_;  ///< The own loops inside of the run.
   BlockTape tape_;
   std::vector<std::optional<TapeValue>> slots_;
-  std::vector<std::uint32_t> free_;  ///< Registers of blocks.
-  std::vector<int> kept_;            ///< Per register of a block: as many names' values.
-  std::size_t last_ = 0;             ///< The step that was completed last.
+  std::vector<std::uint32_t> free_, free_once_;  ///< Registers of blocks.
+  std::vector<int> kept_;      ///< Per register of a block: as many names' values, and what is needed again.
+  std::vector<bool> of_once_;  ///< Per register of a block.
+  int reductions_ = 0;         ///< Around what is built.
+  std::size_t last_ = 0;       ///< The step that was completed last.
 };
 
 std::optional<BlockTape> BlockTape::of(const StagePlan& plan) { return TapeBuilder(plan).build(); }
 
-TapeRunner::TapeRunner(const BlockTape& tape, const std::vector<BlockBuffer>& buffers)
-    : tape_(&tape), buffers_(&buffers), multiply_(find_binary("mul")), blocks_(tape.blocks_), scalars_(tape.scalars_) {
+std::vector<TurnedBlocks::Blocks*> TurnedBlocks::places(const std::vector<TurnedAccess>& accesses) {
+  std::vector<Blocks*> places;
+  for (const TurnedAccess& access : accesses) {
+    const auto is_free = [&](const Blocks& blocks) {
+      return blocks.access == access && std::find(places.begin(), places.end(), &blocks) == places.end();
+    };
+    auto place = std::find_if(blocks_.begin(), blocks_.end(), is_free);
+    if (place == blocks_.end()) {
+      blocks_.push_back(
+          {access, std::vector<float>(static_cast<std::size_t>(access.steps * access.block)), nullptr, 0});
+      place = std::prev(blocks_.end());
+    }
+    places.push_back(&*place);
+  }
+  return places;
+}
+
+TapeRunner::TapeRunner(const BlockTape& tape, const std::vector<BlockBuffer>& buffers, TurnedBlocks& turned)
+    : tape_(&tape),
+      buffers_(&buffers),
+      multiply_(find_binary("mul")),
+      steps_(tape.plan_->stage().extents.size()),
+      blocks_(tape.blocks_),
+      turned_(turned.places(tape.turned_)),
+      scalars_(tape.scalars_) {
   values_.reserve(tape.plan_->stage().forms.size());
   for (const Affine& form : tape.plan_->stage().forms) values_.push_back(form.base);
 }
 
 void TapeRunner::step(std::uint32_t variable, std::int64_t count) {
   for (const auto& [form, coefficient] : tape_->plan_->stage().steps[variable]) values_[form] += coefficient * count;
+  steps_[variable] += count;
+  fresh_ = fresh_ || tape_->outside_[variable];
 }
 
 void TapeRunner::compute(std::int64_t count, float* elements) {
+  fresh_ = fresh_ || count != last_count_;
+  last_count_ = count;
   run(0, tape_->steps_.size(), count, elements);
+  fresh_ = false;
   if (tape_->last_) return;
   store({at(tape_->root_), tape_->root_.one}, count, elements);
 }
@@ -388,7 +471,13 @@ void TapeRunner::compute(std::int64_t count, float* elements) {
 void TapeRunner::run(std::size_t begin, std::size_t end, std::int64_t count, float* last) {
   for (std::size_t i = begin; i < end; ++i) {
     const TapeStep& step = tape_->steps_[i];
-    float* const y = last != nullptr && tape_->last_ == i ? last : result(step.result);
+    if (step.once && !fresh_) {
+      if (step.end > i) i = step.end - 1;
+      continue;
+    }
+    float* const y = last != nullptr && tape_->last_ == i            ? last
+                     : step.result.place == TapeValue::Place::turned ? nullptr
+                                                                     : result(step.result);
     const std::int64_t elements = step.result.one ? 1 : count;
     switch (step.kind) {
       case TapeStep::Kind::unary:
@@ -408,6 +497,9 @@ void TapeRunner::run(std::size_t begin, std::size_t end, std::int64_t count, flo
         for (std::int64_t k = 0; k < count; ++k) y[k] = from[k * step.stride];
         break;
       }
+      case TapeStep::Kind::turn:
+        turn(step, count);
+        break;
       case TapeStep::Kind::total:
         total(step, i + 1, y);
         i = step.end - 1;
@@ -460,6 +552,15 @@ void TapeRunner::chain(const TapeStep& step, std::int64_t count, float* y) {
   pairs()
       .find(Arithmetic::multiply, step.fourth, false)
       .find(false, step.d.one, step.e.one)(y, at(step.d), at(step.e), y, count);
+}
+
+void TapeRunner::turn(const TapeStep& step, std::int64_t count) {
+  TurnedBlocks::Blocks& turned = *turned_[step.result.index];
+  const float* const from = at(step.a) - steps_[step.result.buffer];
+  if (turned.from == from && turned.count == count) return;
+  turned.from = from;
+  turned.count = count;
+  loops().transpose(from, step.stride, turned.elements.data(), turned.access.block, turned.access.steps, count);
 }
 
 template <class Body>

@@ -18,9 +18,6 @@
 namespace taso::cpu {
 namespace {
 
-/// Elements of a block that lie apart.
-constexpr std::int64_t block_elements_apart = 128;
-
 /// Work (StagePlan::work) that is worth a thread.
 constexpr double grain_work = 16384;
 
@@ -62,21 +59,20 @@ struct Units {
         loops.push_back(variable);
     }
     if (run) length = stage.extents[*run];
-    // Where elements of the run lie apart, the others between them follow: all of these should stay in the cache.
-    const auto is_apart = [&](const LoweredAccess& access) {
-      const std::int64_t stride = plan.coefficient(access.offset, *run);
-      return stride != 0 && stride != 1;
-    };
-    const bool apart = run && (plan.coefficient(stage.write, *run) != 1 ||
-                               std::any_of(stage.accesses.begin(), stage.accesses.end(), is_apart));
-    block = apart ? block_elements_apart : block_elements;
-    blocks = (length + block - 1) / block;
-    count = blocks;
     for (const std::uint32_t variable : loops) count *= stage.extents[variable];
+    divide(plan.block());
   }
-  /// Steps of the outermost loop; 1 if the run is that.
+  /// Takes blocks of so many elements.
+  void divide(std::int64_t elements) {
+    count /= blocks;
+    block = elements;
+    blocks = (length + block - 1) / block;
+    count *= blocks;
+  }
+  [[nodiscard]] bool run_is_outermost() const { return run && before == 0; }
+  /// Steps of the outermost loop, or blocks of it if the run is that.
   [[nodiscard]] std::int64_t slices(const LoweredStage& stage) const {
-    return !loops.empty() && loops[0] == stage.outer[0] ? stage.extents[loops[0]] : 1;
+    return run_is_outermost() ? blocks : loops.empty() ? 1 : stage.extents[loops[0]];
   }
   std::vector<std::uint32_t> loops;
   std::optional<std::uint32_t> run;
@@ -88,13 +84,18 @@ struct Units {
 class StageRun {
  public:
   StageRun(const StagePlan& plan, const std::optional<BlockTape>& tape, const Units& units,
-           const std::vector<BlockBuffer>& buffers, float* target, std::int64_t first)
+           const std::vector<BlockBuffer>& buffers, TurnedBlocks& turned_blocks, float* target, std::int64_t first)
       : plan_(&plan), units_(&units), target_(target), index_(units.loops.size()) {
     if (tape)
-      tape_.emplace(*tape, buffers);
+      tape_.emplace(*tape, buffers, turned_blocks);
     else
       evaluator_.emplace(plan, buffers);
     if (units.run) stride_ = plan.coefficient(plan.stage().write, *units.run);
+    if (const std::optional<std::uint32_t> turned = tape ? plan.written_turned() : std::nullopt) {
+      turned_ =
+          static_cast<std::size_t>(std::find(units.loops.begin(), units.loops.end(), *turned) - units.loops.begin());
+      waiting_.resize(static_cast<std::size_t>(plan.stage().extents[*turned] * units.block));
+    }
     std::int64_t rest = first;
     for (std::size_t i = index_.size(); i-- > units.before;) go_into(i, rest);
     block_ = rest % units.blocks;
@@ -112,6 +113,13 @@ class StageRun {
       advance();
     }
   }
+  /// Writes what waits for more (write_turned): before others read it.
+  void finish() {
+    if (row_ == nullptr) return;
+    loops().transpose(waiting_.data() + begin_ * units_->block, units_->block, row_ + begin_, stride_, row_count_,
+                      end_ - begin_);
+    row_ = nullptr;
+  }
 
  private:
   [[nodiscard]] std::int64_t extent(std::size_t loop) const { return plan_->stage().extents[units_->loops[loop]]; }
@@ -124,9 +132,25 @@ class StageRun {
 
   void write(float* to, std::int64_t count) {
     if (stride_ == 1) return elements(count, to);
+    if (turned_) return write_turned(to, count);
     std::array<float, block_elements> some;
     elements(count, some.data());
     for (std::int64_t i = 0; i < count; ++i) to[i * stride_] = some[static_cast<std::size_t>(i)];
+  }
+
+  /// Blocks of successive steps of a loop along which the result lies together wait for each other.
+  void write_turned(float* to, std::int64_t count) {
+    const std::int64_t at = index_[*turned_];
+    float* const row = to - at;
+    if (row != row_ || count != row_count_ || at != end_) {
+      finish();
+      row_ = row;
+      row_count_ = count;
+      begin_ = at;
+    }
+    elements(count, waiting_.data() + at * units_->block);
+    end_ = at + 1;
+    if (end_ == extent(*turned_)) finish();
   }
 
   void go_into(std::size_t loop, std::int64_t& rest) {
@@ -158,6 +182,11 @@ class StageRun {
   float* target_;
   std::vector<std::int64_t> index_;  ///< Per loop.
   std::int64_t block_ = 0, stride_ = 1;
+  std::optional<std::size_t>
+      turned_;  ///< The loop along which blocks are written together (StagePlan::written_turned).
+  std::vector<float> waiting_;
+  float* row_ = nullptr;  ///< Where the first element of the first step is written; null where nothing waits.
+  std::int64_t row_count_ = 0, begin_ = 0, end_ = 0;  ///< Elements of each block, and the steps that wait.
 };
 
 /// What a form can be besides its part of one loop variable: at least `least`, at most `most`.
@@ -190,6 +219,7 @@ class DefinitionKernel final : public Kernel {
       units_.emplace_back(plan);
       tapes_.push_back(BlockTape::of(plan));
     }
+    divide_alike();
     make_groups();
     for (const Shape& shape : body().intermediates) {
       offsets_.push_back(workspace_bytes_);
@@ -249,6 +279,19 @@ class DefinitionKernel final : public Kernel {
 
   [[nodiscard]] const LoweredBody& body() const { return instance_.body(); }
 
+  /// Stages one after the other whose outermost loops are runs of the same length take the same blocks of these.
+  void divide_alike() {
+    for (std::size_t first = 0, end = 0; first < units_.size(); first = end) {
+      std::int64_t block = units_[first].block;
+      const auto is_alike = [&](const Units& units) {
+        return units.run_is_outermost() && units_[first].run_is_outermost() && units.length == units_[first].length;
+      };
+      for (end = first + 1; end < units_.size() && is_alike(units_[end]); ++end)
+        block = std::min(block, units_[end].block);
+      for (std::size_t i = first; i < end; ++i) units_[i].divide(block);
+    }
+  }
+
   void make_groups() {
     for (std::size_t first = 0, end = 0; first < plans_.size(); first = end) {
       const LoweredStage& stage = plans_[first].stage();
@@ -261,7 +304,8 @@ class DefinitionKernel final : public Kernel {
         continue;
       }
       const std::int64_t slices = units_[first].slices(stage);
-      if (slices > 1)
+      const bool enough = slices > (units_[first].run_is_outermost() && threads_ > 1 ? 4 * threads_ : 1);
+      if (enough)
         while (end < plans_.size() && joins(first, end, slices)) ++end;
       // One alone can be divided further.
       groups_.push_back({first, end, end == first + 1 ? units_[first].count : slices, false, 1});
@@ -273,6 +317,9 @@ class DefinitionKernel final : public Kernel {
   [[nodiscard]] bool joins(std::size_t first, std::size_t next, std::int64_t slices) const {
     const LoweredStage& stage = plans_[next].stage();
     if (stage.steps_of || units_[next].slices(stage) != slices) return false;
+    if (units_[next].run_is_outermost() != units_[first].run_is_outermost() ||
+        (units_[first].run_is_outermost() && units_[next].length != units_[first].length))
+      return false;
     for (std::size_t i = first; i < next; ++i) {
       const LoweredStage& writer = plans_[i].stage();
       const std::int64_t slice = plans_[i].coefficient(writer.write, writer.outer[0]);
@@ -296,15 +343,19 @@ class DefinitionKernel final : public Kernel {
               static_cast<double>(std::min(units_[i].length, units_[i].block));
     FirstFailure failure;
     parallel_chunks(threads_, group.slices, grain(work), [&](std::int64_t begin, std::int64_t end) {
+      TurnedBlocks turned;
       std::vector<StageRun> runs;
       for (std::size_t i = group.first; i < group.end; ++i) {
-        runs.emplace_back(plans_[i], tapes_[i], units_[i], memory.read, memory.written[plans_[i].stage().buffer],
-                          begin * (units_[i].count / group.slices));
+        runs.emplace_back(plans_[i], tapes_[i], units_[i], memory.read, turned,
+                          memory.written[plans_[i].stage().buffer], begin * (units_[i].count / group.slices));
         if (group.recurrence) runs.back().go_to_step(step);
       }
       for (std::int64_t slice = begin; slice < end; ++slice)
-        for (std::size_t i = group.first; i < group.end; ++i)
+        for (std::size_t i = group.first; i < group.end; ++i) {
           runs[i - group.first].compute(units_[i].count / group.slices);
+          if (group.end - group.first > 1) runs[i - group.first].finish();
+        }
+      for (StageRun& one : runs) one.finish();
       for (const StageRun& one : runs) failure.note(begin, one.status());
     });
     if (Status status = failure.status(); !status) return bad_input(body().op + ": " + status.error().message);

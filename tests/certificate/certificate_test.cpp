@@ -122,6 +122,8 @@ TEST(Certificate, WhatIsWrongIsSaidInOneLine) {
       {"\"symbols\": null", "\"symbols\": {\"n\": [1]}",
        "symbols.n: expected a list of the least size and the largest one, or null"},
       {"\"symbols\": null", "\"symbols\": {\"n\": [4, 3]}", "symbols.n: expected an integer from 4"},
+      {"\"symbols\": null", "\"symbols\": {\"n\": [9223372036854775807, null]}",
+       "symbols.n: expected an integer from 1 to 1099511627776"},
       {"\"original\"", "\"orginal\"", "certificate: expected an object with 'original'"},
       {"\"file\": \"in.onnx\"", "\"file\": 3", "original.file: expected a text"},
       {"in.onnx", "../in.onnx", "original.file: expected the name of a file, without a folder"},

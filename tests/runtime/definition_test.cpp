@@ -108,6 +108,13 @@ operator rows(x[A.., n]) -> [A.., n]
   let top[I.. < A] = max(t < n) x[I.., t]
   let total[I.. < A] = sum(t < n) exp(x[I.., t] - top[I..])
   out[I.., i] = x[I.., i] - top[I..] - log(total[I..])
+operator standard(x[n, m]) -> [n, m]
+  let mean[i < n] = (sum(t < m) x[i, t]) / m
+  let variance[i < n] = (sum(t < m) square(x[i, t] - mean[i])) / m
+  out[i, j] = (x[i, j] - mean[i]) / sqrt(variance[i] + 0.001) * x[0, j] + x[0, j]
+operator across(x[n, m, k]) -> [n, k, m]
+  let mean[i < n, j < m] = (sum(t < k) x[i, j, t]) / k
+  out[i, t, j] = (x[i, j, t] - mean[i, j]) * x[i, j, 0]
 operator columns(x[n, m]) -> [m]
   out[j] = sum(i < n) x[i, j] * x[i, j]
 operator least(x[n, m]) -> [n]
@@ -150,6 +157,12 @@ TEST(DefinitionKernel, ComputesOperatorsOfAUser) {
       "input x f32[5, 1300]\noutput rows(x)\n",
       "input x f32[40, 3]\noutput rows(x)\n",
       "input x f32[2, 3, 1]\noutput rows(x)\n",
+      "input x f32[3000, 16]\noutput rows(x)\n",
+      "input x f32[3, 700, 17]\noutput rows(x)\n",
+      "input x f32[1030, 100]\noutput rows(x)\n",
+      "input x f32[5000, 2]\noutput standard(x)\n",
+      "input x f32[1100, 33]\noutput standard(x)\n",
+      "input x f32[2, 600, 16]\noutput across(x)\n",
       "input x f32[200, 30]\noutput columns(x)\n",
       "input x f32[3, 2000]\noutput columns(x)\n",
       "input x f32[3, 1100]\noutput least(x)\n",
