@@ -16,8 +16,8 @@ inline constexpr std::int64_t block_elements_apart = 128;
 
 /// So many blocks are transposed together at most, and so many elements of them are to be, as far as blocks are no
 /// shorter than those of elements that lie apart.
-inline constexpr std::int64_t turned_steps = 128;
-inline constexpr std::int64_t turned_elements = 8192;
+inline constexpr std::int64_t turned_steps = 112;
+inline constexpr std::int64_t turned_elements = 32768;
 
 /// Elements of a block in memory: one, which all are, or as many as there are.
 struct Block {
