@@ -30,9 +30,7 @@ Value negative_part(NodeContext& c, Value x) {
 
 /// relu(x) + factor * (exp(min(x, 0) / scale) - 1)
 Value exponential_below_zero(NodeContext& c, Value x, double factor, double scale) {
-  Value below = negative_part(c, x);
-  if (scale != 1) below = c.op("div", {below, number(c, scale, c.shape(0))});
-  return c.op("add", {c.op("relu", {x}), times(c, exponential_less_one(c, below), factor)});
+  return c.op("add", {c.op("relu", {x}), exponential_less_one(c, negative_part(c, x), factor, scale)});
 }
 
 /// log(1 + exp(x)) = relu(x) + log(1 + e) with e = exp(-|x|), which does not overflow. For what e adds to 1 not to be
@@ -68,11 +66,13 @@ Value masked(NodeContext& c, Value value, Value mask) {
 
 }  // namespace
 
-Value exponential_less_one(NodeContext& c, Value x) {
+Value exponential_less_one(NodeContext& c, Value x, double factor, double scale) {
   if (c.stopped()) return {};
   const Shape shape = c.shape_of(x);
-  const Value t = c.op("tanh", {times(c, x, 0.5)});
-  return c.op("div", {c.op("add", {t, t}), c.op("sub", {number(c, 1, shape), t})});
+  const Value half = scale == 1 ? times(c, x, 0.5) : c.op("div", {x, number(c, 2 * scale, shape)});
+  const Value t = c.op("tanh", {half});
+  return c.op("div",
+              {factor == 1 ? c.op("add", {t, t}) : times(c, t, 2 * factor), c.op("sub", {number(c, 1, shape), t})});
 }
 
 void leaky_relu(NodeContext& c) {

@@ -167,8 +167,15 @@ inline float hyperbolic_tangent(float x) {
   p = p * z - 3.33332819422e-1f;
   const float small = p * z * x + x;
   const float t = fabsf(x);
-  const float large = 1.0f - 2.0f / (exponential(t + t) + 1.0f);
-  return select(t < 0.625f, small, copysignf(large, x));
+  const float u = t > 10.0f ? 10.0f : t;  // tanh(10) is 1 in single precision
+  const float shifted = u * 2.88539008177792681f + 12582912.0f;
+  const float whole = shifted - 12582912.0f;
+  float r = u + u - whole * 0.693359375f;
+  r = r + whole * 2.12194440e-4f;
+  const uint32_t power = static_cast<uint32_t>(to_bits(small_exponential(r)));  // times 2^n
+  const float square = from_bits(static_cast<int32_t>(power + (static_cast<uint32_t>(to_bits(shifted)) << 23)));
+  const float large = 1.0f - 2.0f / (square + 1.0f);
+  return select(t >= 0.625f, copysignf(large, x), small);  // small for NaN: it is NaN
 }
 
 inline float error_function(float x) {
@@ -238,17 +245,22 @@ struct Sinh {
 struct Cosh {
   static float apply(float x, float, float) { return coshf(x); }
 };
-/// log(1 + u) with u = t + t^2 / (1 + sqrt(1 + t^2)) of t = |x|; what 1 + u is rounded by is added. Where t^2
-/// overflows, log(2 t).
+/// A minimax polynomial where |x| < 1/2, else log(|x| + sqrt(1 + x^2)); where the square overflows, log(2 |x|).
 struct Asinh {
+  static float small(float x) {
+    const float z = x * x;
+    float p = -1.32374968e-2f;
+    p = p * z + 2.81691048e-2f;
+    p = p * z - 4.43845131e-2f;
+    p = p * z + 7.49865174e-2f;
+    p = p * z - 1.66666433e-1f;
+    return p * z * x + x;
+  }
   static float apply(float x, float, float) {
-    const float t = fabsf(x), z = t * t;
-    const bool large = t > 1e9f;
-    const float u = t + z / (1.0f + sqrtf(1.0f + z));
-    const float sum = 1.0f + u;
-    const float rest = (u - (sum - 1.0f)) / sum;
-    const float y = logarithm(select(large, t, sum)) + select(large, 0.693147181f, rest);
-    return copysignf(y, x);
+    const float t = fabsf(x);
+    const bool huge = t > 1e9f;
+    const float y = logarithm(select(huge, t, t + sqrtf(1.0f + t * t))) + (huge ? 0.693147181f : 0.0f);
+    return select(t >= 0.5f, copysignf(y, x), small(x));  // small for NaN: it is NaN
   }
 };
 struct Floor {
@@ -355,6 +367,26 @@ void unary(const float* x, float* y, Count count, float p, float q) {
   for (Count i = 0; i < count; ++i) y[i] = F::apply(x[i], p, q);
 }
 
+/// What follows an exponential, as in log(1 + e^x), is small often: then that much is computed.
+void area_sine(const float* x, float* y, Count count, float, float) {
+  constexpr Count some = 4 * lanes;
+  for (Count begin = 0; begin < count; begin += some) {
+    const Count end = begin + some < count ? begin + some : count;
+    int32_t largest = 0;
+#pragma omp simd reduction(max : largest)
+    for (Count i = begin; i < end; ++i) {
+      const int32_t size = to_bits(fabsf(x[i]));
+      largest = size > largest ? size : largest;
+    }
+    if (largest < to_bits(0.5f)) {
+#pragma omp simd
+      for (Count i = begin; i < end; ++i) y[i] = Asinh::small(x[i]);
+    } else {
+      unary<Asinh>(x + begin, y + begin, end - begin, 0, 0);
+    }
+  }
+}
+
 struct Add {
   static float apply(float a, float b) { return a + b; }
 };
@@ -437,7 +469,7 @@ constexpr UnaryEntry unary_entries[] = {
     {"atan", unary<Atan>},
     {"sinh", unary<Sinh>},
     {"cosh", unary<Cosh>},
-    {"asinh", unary<Asinh>},
+    {"asinh", area_sine},
     {"floor", unary<Floor>},
     {"ceil", unary<Ceil>},
     {"round", unary<Round>},
