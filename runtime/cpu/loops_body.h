@@ -175,7 +175,7 @@ inline float hyperbolic_tangent(float x) {
   const uint32_t power = static_cast<uint32_t>(to_bits(small_exponential(r)));  // times 2^n
   const float square = from_bits(static_cast<int32_t>(power + (static_cast<uint32_t>(to_bits(shifted)) << 23)));
   const float large = 1.0f - 2.0f / (square + 1.0f);
-  return select(t >= 0.625f, copysignf(large, x), small);  // small for NaN: it is NaN
+  return copysignf(select(t >= 0.625f, large, small), x);  // small for NaN: it is NaN
 }
 
 inline float error_function(float x) {
@@ -254,7 +254,7 @@ struct Asinh {
     p = p * z - 4.43845131e-2f;
     p = p * z + 7.49865174e-2f;
     p = p * z - 1.66666433e-1f;
-    return p * z * x + x;
+    return copysignf(p * z * x + x, x);
   }
   static float apply(float x, float, float) {
     const float t = fabsf(x);

@@ -123,6 +123,10 @@ TEST(Loops, ExtremeArguments) {
     EXPECT_EQ(apply("log")[4], -infinity);
     EXPECT_EQ(apply("log")[7], infinity);
     EXPECT_TRUE(std::isnan(apply("log")[2]));
+    EXPECT_EQ(apply("asinh")[0], -infinity);
+    EXPECT_NEAR(apply("asinh")[6], 69.7707F, 1e-4);
+    for (const char* name : {"tanh", "asinh", "erf", "sin", "atan", "sinh"})
+      EXPECT_TRUE(std::signbit(apply(name)[3])) << name << " with " << table->instruction_set;
     for (const char* name :
          {"exp", "tanh", "erf",  "sigmoid", "relu", "log",   "gelu",  "gelu_tanh", "silu",  "sqrt", "sin",
           "cos", "tan",  "atan", "sinh",    "cosh", "asinh", "floor", "ceil",      "round", "sign"})
