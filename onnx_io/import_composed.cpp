@@ -30,17 +30,18 @@ Value negative_part(NodeContext& c, Value x) {
 
 /// relu(x) + factor * (exp(min(x, 0) / scale) - 1)
 Value exponential_below_zero(NodeContext& c, Value x, double factor, double scale) {
-  const Shape shape = c.shape(0);
-  Value below = negative_part(c, x);
-  if (scale != 1) below = c.op("div", {below, number(c, scale, shape)});
-  below = times(c, c.op("sub", {c.op("exp", {below}), number(c, 1, shape)}), factor);
-  return c.op("add", {c.op("relu", {x}), below});
+  return c.op("add", {c.op("relu", {x}), exponential_less_one(c, negative_part(c, x), factor, scale)});
 }
 
-/// log(1 + exp(x)) = relu(x) + log(1 + exp(-|x|)), which does not overflow.
+/// log(1 + exp(x)) = relu(x) + log(1 + e) with e = exp(-|x|), which does not overflow. For what e adds to 1 not to be
+/// lost, log(1 + e) is 2 asinh(e / (2 sqrt(1 + e))), where ONNX has it.
 Value softplus_of(NodeContext& c, Value x) {
   const Value decay = c.op("exp", {c.op("neg", {c.op("abs", {x})})});
-  return c.op("add", {c.op("relu", {x}), c.op("log", {c.op("add", {decay, number(c, 1, c.shape(0))})})});
+  const Value sum = c.op("add", {decay, number(c, 1, c.shape(0))});
+  if (c.version() < 9) return c.op("add", {c.op("relu", {x}), c.op("log", {sum})});
+  const Value root = c.op("sqrt", {sum});
+  const Value half = c.op("asinh", {c.op("div", {decay, c.op("add", {root, root})})});
+  return c.op("add", {c.op("relu", {x}), c.op("add", {half, half})});
 }
 
 /// Whether an input that is constant has finite elements only. A mask of zeros does not hide others.
@@ -64,6 +65,15 @@ Value masked(NodeContext& c, Value value, Value mask) {
 }
 
 }  // namespace
+
+Value exponential_less_one(NodeContext& c, Value x, double factor, double scale) {
+  if (c.stopped()) return {};
+  const Shape shape = c.shape_of(x);
+  const Value half = scale == 1 ? times(c, x, 0.5) : c.op("div", {x, number(c, 2 * scale, shape)});
+  const Value t = c.op("tanh", {half});
+  return c.op("div",
+              {factor == 1 ? c.op("add", {t, t}) : times(c, t, 2 * factor), c.op("sub", {number(c, 1, shape), t})});
+}
 
 void leaky_relu(NodeContext& c) {
   const double alpha = c.real("alpha", 0.01F);

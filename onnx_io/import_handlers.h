@@ -50,6 +50,9 @@ enum class Mapped : std::uint8_t { minimum, l1, l2, sum_of_squares, log_of_sum, 
 void reduce_mapped(NodeContext& c, Mapped kind);
 
 // Activation functions and selections that are composed.
+/// factor * (e^(x / scale) - 1) of numbers that are not above 0, without a difference of numbers near 1: with
+/// t = tanh(x / (2 scale)) it is 2 factor t / (1 - t).
+[[nodiscard]] Value exponential_less_one(NodeContext& c, Value x, double factor, double scale);
 void leaky_relu(NodeContext& c);
 void parametric_relu(NodeContext& c);
 void elu(NodeContext& c);

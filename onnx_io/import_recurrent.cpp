@@ -85,8 +85,8 @@ Value activated(NodeContext& c, const Activation& f, Value x) {
     return c.op("clip", {plus(c, scaled_by(c, x, f.alpha), f.beta)}, {{"min", 0.0}, {"max", 1.0}});
   if (f.name == "softsign") return c.op("div", {x, plus(c, c.op("abs", {x}), 1)});
   Value below = below_zero(c, x);
-  if (f.name == "elu") below = plus(c, c.op("exp", {below}), -1);
-  return c.op("add", {c.op("relu", {x}), scaled_by(c, below, f.alpha)});
+  below = f.name == "elu" ? exponential_less_one(c, below, f.alpha, 1) : scaled_by(c, below, f.alpha);
+  return c.op("add", {c.op("relu", {x}), below});
 }
 
 /// The functions that the node names, or the defaults, `count` for each direction; declines where one is not known.

@@ -20,20 +20,21 @@ Hash128 appearance(const Graph& graph, const Substitution& rule, const Match& ma
   return hasher.finish();
 }
 
-/// The smallest sample that is one of both graphs', as a position in the samples of each.
-std::optional<std::pair<std::size_t, std::size_t>> smallest_common_sample(const SizedGraph& a, const SizedGraph& b,
-                                                                          const std::vector<SymbolSizes>& sizes) {
-  const auto elements = [&](const SymbolSizes& at) {
-    double product = 1;
-    for (const auto& [name, size] : at) product *= static_cast<double>(size);
-    return product;
-  };
-  std::optional<std::pair<std::size_t, std::size_t>> smallest;
+/// A sample that is one of two graphs, as a position in the samples of each.
+struct CommonSample {
+  std::size_t first, second;
+  std::int64_t elements;  ///< elements_at_once of the graph that needs more.
+};
+
+/// The one that needs least.
+std::optional<CommonSample> smallest_common_sample(const SizedGraph& a, const SizedGraph& b) {
+  std::optional<CommonSample> smallest;
   for (std::size_t j = 0; j < b.numbers.size(); ++j)
-    for (std::size_t i = 0; i < a.numbers.size(); ++i)
-      if (a.numbers[i] == b.numbers[j] &&
-          (!smallest || elements(sizes[a.numbers[i]]) < elements(sizes[a.numbers[smallest->first]])))
-        smallest.emplace(i, j);
+    for (std::size_t i = 0; i < a.numbers.size(); ++i) {
+      if (a.numbers[i] != b.numbers[j]) continue;
+      const std::int64_t elements = std::max(elements_at_once(a.samples[i]), elements_at_once(b.samples[j]));
+      if (!smallest || elements < smallest->elements) smallest = {i, j, elements};
+    }
   return smallest;
 }
 
@@ -107,12 +108,13 @@ std::vector<std::string> AllSizes::notes() const {
 Expected<std::string> AllSizes::check_at_another_size(const SizedGraph& result, const KernelLibrary& library,
                                                       CheckOptions options) const {
   TASO_ASSIGN(const SizedGraph original, repeat({}));
-  const std::vector<SymbolSizes>& sizes = model_.symbolic()->samples();
-  const auto both = smallest_common_sample(original, result, sizes);
+  const std::optional<CommonSample> both = smallest_common_sample(original, result);
   if (!both) return std::string();
   options.inputs = 1;
-  const SymbolSizes& chosen = sizes[original.numbers[both->first]];
+  const SymbolSizes& chosen = model_.symbolic()->samples()[original.numbers[both->first]];
   const std::string at = chosen.empty() ? "other extents" : to_string(chosen);
+  if (both->elements > std::max(most_elements, elements_at_once(model_.model().graph())))
+    return fmt::format("not checked at {}: {} elements are needed there at once", at, both->elements);
   TASO_ASSIGN(const CheckReport report,
               taso::check(original.samples[both->first], result.samples[both->second], library, options));
   if (!report.passed) return Error{ErrorCode::check_failed, fmt::format("at {}: {}", at, report.failure()), {}};

@@ -58,9 +58,10 @@ class AllSizes {
   [[nodiscard]] const RefusedPlaces& refused() const { return refused_; }
   /// For people: for which sizes the result is, and what was not done.
   [[nodiscard]] std::vector<std::string> notes() const;
-  /// Checks a result, repeat() of its applications, numerically at the smallest size at which there is a sample: it is
-  /// to take little time. The value says what was found, for people; empty: there is no such sample. A result that
-  /// computes something else is an error of code check_failed.
+  /// Checks a result, repeat() of its applications, numerically at the sample that needs least: it is to take little
+  /// time, and no more memory than most_elements, or the sizes for which costs count. The value says what was found, or
+  /// that this needs more, for people; empty: there is no such sample. A result that computes something else is an
+  /// error of code check_failed.
   [[nodiscard]] Expected<std::string> check_at_another_size(const SizedGraph& result, const KernelLibrary& library,
                                                             CheckOptions options) const;
 

@@ -18,14 +18,21 @@ std::int64_t prime(std::size_t n) {
   }
 }
 
-/// Extents other than a first axis are multiples of the first of these, or, where a model does not exist at such (a
-/// table of 77 positions), of the second.
-constexpr std::array<std::int64_t, 2> size_units = {32, 8};
+/// Tried in this order: not every model exists at multiples of 32 (a table of 77 positions), and an extent grows with
+/// the number of symbols before it, so that a tensor of several grows beyond any memory. At last sizes repeat.
+constexpr std::array<SizeScale, 4> size_scales = {{{32}, {8}, {1}, {1, 4}}};
 
 /// The n-th of 4, 3, 5, 7, 9, ... times the unit.
 std::int64_t multiple_of(std::int64_t unit, std::size_t n) {
   return n == 0 ? 4 * unit : unit * (2 * static_cast<std::int64_t>(n) + 1);
 }
+
+/// A model at sizes that were tried.
+struct TriedModel {
+  SymbolSizes sizes;
+  Model model;
+  std::int64_t elements;  ///< elements_at_once of it.
+};
 
 /// Operators that are understood and computed at run time.
 std::size_t working_operators(const Graph& graph) {
@@ -50,19 +57,34 @@ Expected<std::pair<std::string, std::int64_t>> parse_symbol_size(const std::stri
 }
 
 SymbolSizes choose_symbol_sizes(const std::vector<Symbol>& symbols, const SymbolSizes& given,
-                                const SymbolRanges& ranges, std::int64_t unit) {
+                                const SymbolRanges& ranges, const SizeScale& scale) {
   SymbolSizes sizes;
   std::size_t batches = 0, others = 0;
   for (const Symbol& symbol : symbols) {
     const auto chosen = given.find(symbol.name);
     std::int64_t size = chosen != given.end() ? chosen->second
-                        : symbol.axis == 0    ? prime(batches++)
-                                              : multiple_of(unit, others++);
+                        : symbol.axis == 0    ? prime(batches++ % scale.different)
+                                              : multiple_of(scale.unit, others++ % scale.different);
     if (const auto range = ranges.find(symbol.name); range != ranges.end())
       size = std::clamp(size, range->second.least, range->second.most.value_or(std::max(size, range->second.least)));
     sizes[symbol.name] = size;
   }
   return sizes;
+}
+
+std::int64_t elements_at_once(const Graph& graph) {
+  std::int64_t given = 0, largest = 0;
+  for (NodeId id = 0; id < graph.id_bound(); ++id) {
+    if (!graph.contains(id)) continue;
+    const Node& node = graph.node(id);
+    if (node.kind == NodeKind::constant || node.weight_only) continue;
+    for (const TensorType& type : node.outputs) {
+      if (!type.known) continue;
+      largest = std::max(largest, type.elements());
+      if (node.kind != NodeKind::op) given += type.elements();
+    }
+  }
+  return std::max(given, largest);
 }
 
 namespace {
@@ -111,32 +133,44 @@ Expected<SizedModel> SizedModel::of(Model read, const OperatorRegistry& registry
     result.problem_ = symbolic.error().message;
     return result;
   }
-  // Not every model exists at the usual sizes.
-  std::vector<SymbolSizes> choices = {choose_symbol_sizes(result.model_->symbols(), given, symbolic->ranges())};
-  choices.push_back(choose_symbol_sizes(result.model_->symbols(), given, symbolic->ranges(), 8));
-  // Nor at all samples, where these have other extents than it computes.
+  std::vector<SymbolSizes> choices;
+  for (const SizeScale& scale : size_scales)
+    choices.push_back(choose_symbol_sizes(result.model_->symbols(), given, symbolic->ranges(), scale));
+  choices.erase(std::unique(choices.begin(), choices.end()), choices.end());
+  // Not every model exists at these, nor at all samples, where these have other extents than it computes.
+  const std::size_t usual = choices.size();
   if (given.empty()) choices.insert(choices.end(), symbolic->samples().begin(), symbolic->samples().end());
-  for (const SymbolSizes& sizes : choices) {
-    Expected<Model> model = symbolic->at(sizes);
+  std::vector<TriedModel> tried;
+  for (std::size_t i = 0; i < choices.size() && (i != usual || tried.empty()); ++i) {
+    Expected<Model> model = symbolic->at(choices[i]);
     if (!model) {
       if (result.problem_.empty()) result.problem_ = model.error().message;
       continue;
     }
-    result.problem_.clear();
-    if (working_operators(model->graph()) <= working_operators(result.model_->graph())) {
-      result.problem_ = "no more of it is understood at all sizes";
-      for (const CarriedNode& carried : model->carried_nodes())
-        if (carried.reason.find("at all sizes") != std::string::npos) {
-          result.problem_ += ": " + carried.reason;
-          break;
-        }
-      return result;
-    }
-    result.model_ = std::move(*model);
-    result.sizes_ = sizes;
-    result.symbolic_ = std::move(*symbolic);
+    const std::int64_t elements = elements_at_once(model->graph());
+    tried.push_back({choices[i], std::move(*model), elements});
+    if (elements <= most_elements) break;
+  }
+  if (tried.empty()) return result;
+  result.problem_.clear();
+  // Where much is moved at any sizes, smaller ones do not help.
+  const auto by_elements = [](const TriedModel& a, const TriedModel& b) { return a.elements < b.elements; };
+  const std::int64_t least = std::min_element(tried.begin(), tried.end(), by_elements)->elements;
+  TriedModel& chosen = *std::find_if(tried.begin(), tried.end(), [&](const TriedModel& one) {
+    return one.elements <= std::max(most_elements, 2 * least);
+  });
+  if (working_operators(chosen.model.graph()) <= working_operators(result.model_->graph())) {
+    result.problem_ = "no more of it is understood at all sizes";
+    for (const CarriedNode& carried : chosen.model.carried_nodes())
+      if (carried.reason.find("at all sizes") != std::string::npos) {
+        result.problem_ += ": " + carried.reason;
+        break;
+      }
     return result;
   }
+  result.model_ = std::move(chosen.model);
+  result.sizes_ = std::move(chosen.sizes);
+  result.symbolic_ = std::move(*symbolic);
   return result;
 }
 

@@ -1,6 +1,6 @@
 /// Inner loops over contiguous floats, compiled once per instruction set and chosen when the program starts to use
-/// them. Accuracy of the functions: relative error below 1e-6 (exp, tanh, erf, sigmoid, log), absolute error
-/// below 1e-6 times the largest of 1 and |x| where a result cancels (gelu).
+/// them. Functions of one element have a relative error below 5e-7 wherever their argument and their value are no
+/// subnormal numbers.
 #pragma once
 
 #include <cstdint>

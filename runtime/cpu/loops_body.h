@@ -56,6 +56,18 @@ inline float select(bool condition, float a, float b) {
   return from_bits((to_bits(a) & mask) | (to_bits(b) & ~mask));
 }
 
+/// e^r for |r| not much above log(2) / 2.
+template <class T>
+inline T small_exponential(T r) {
+  T p = T{} + 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  return p * (r * r) + r + 1.0f;
+}
+
 /// e^x = 2^n * e^r. Adding 1.5 * 2^23 rounds to a whole number, which the low bits of the sum then are.
 template <class T>
 inline T exponential(T x) {
@@ -66,16 +78,9 @@ inline T exponential(T x) {
   const T whole = shifted - 12582912.0f;
   T r = v - whole * 0.693359375f;
   r = r + whole * 2.12194440e-4f;
-  T p = T{} + 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * (r * r) + r + 1.0f;
   const auto n = to_bits(shifted) - 0x4b400000;
   const auto half = n >> 1;
-  return p * from_bits((half + 127) << 23) * from_bits((n - half + 127) << 23);
+  return small_exponential(r) * from_bits((half + 127) << 23) * from_bits((n - half + 127) << 23);
 }
 
 /// The same of a number that is not above 0, as in a softmax, where one power of two is enough; 0 below -87.
@@ -85,16 +90,28 @@ inline T falling_exponential(T x) {
   const T whole = shifted - 12582912.0f;
   T r = x - whole * 0.693359375f;
   r = r + whole * 2.12194440e-4f;
-  T p = T{} + 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * (r * r) + r + 1.0f;
-  const T power = p * from_bits((to_bits(shifted) - 0x4b400000 + 127) << 23);
+  const T power = small_exponential(r) * from_bits((to_bits(shifted) - 0x4b400000 + 127) << 23);
   const T least = T{} - 87.0f, none = T{};
   return x < least ? none : power;
+}
+
+/// 2^64 * e^-(x + more), which is no subnormal number, for x from 0 to 120 and a smaller `more`: where x has few
+/// digits, as exactly as `more` says.
+inline float scaled_power(float x, float more) {
+  const float shifted = (x + more) * 1.44269504088896341f + 12582912.0f;
+  const float whole = shifted - 12582912.0f;
+  float r = whole * 0.693359375f - x;
+  r = r - whole * 2.12194440e-4f - more;
+  const auto power = static_cast<uint32_t>(to_bits(small_exponential(r)));
+  const uint32_t n = static_cast<uint32_t>(to_bits(shifted)) << 23;
+  return from_bits(static_cast<int32_t>(power - n + (64u << 23)));
+}
+constexpr float to_scale = 1.0f / 18446744073709551616.0f;
+
+/// The first `digits` binary digits of x. Products of two such numbers of at most 24 together are exact.
+template <int digits>
+inline float first_digits(float x) {
+  return from_bits(to_bits(x) & -(1 << (24 - digits)));
 }
 
 /// 2^q for q between -126 and 127, by a minimax polynomial.
@@ -150,8 +167,15 @@ inline float hyperbolic_tangent(float x) {
   p = p * z - 3.33332819422e-1f;
   const float small = p * z * x + x;
   const float t = fabsf(x);
-  const float large = 1.0f - 2.0f / (exponential(t + t) + 1.0f);
-  return select(t < 0.625f, small, copysignf(large, x));
+  const float u = t > 10.0f ? 10.0f : t;  // tanh(10) is 1 in single precision
+  const float shifted = u * 2.88539008177792681f + 12582912.0f;
+  const float whole = shifted - 12582912.0f;
+  float r = u + u - whole * 0.693359375f;
+  r = r + whole * 2.12194440e-4f;
+  const uint32_t power = static_cast<uint32_t>(to_bits(small_exponential(r)));  // times 2^n
+  const float square = from_bits(static_cast<int32_t>(power + (static_cast<uint32_t>(to_bits(shifted)) << 23)));
+  const float large = 1.0f - 2.0f / (square + 1.0f);
+  return copysignf(select(t >= 0.625f, large, small), x);  // small for NaN: it is NaN
 }
 
 inline float error_function(float x) {
@@ -221,8 +245,23 @@ struct Sinh {
 struct Cosh {
   static float apply(float x, float, float) { return coshf(x); }
 };
+/// A minimax polynomial where |x| < 1/2, else log(|x| + sqrt(1 + x^2)); where the square overflows, log(2 |x|).
 struct Asinh {
-  static float apply(float x, float, float) { return asinhf(x); }
+  static float small(float x) {
+    const float z = x * x;
+    float p = -1.32374968e-2f;
+    p = p * z + 2.81691048e-2f;
+    p = p * z - 4.43845131e-2f;
+    p = p * z + 7.49865174e-2f;
+    p = p * z - 1.66666433e-1f;
+    return copysignf(p * z * x + x, x);
+  }
+  static float apply(float x, float, float) {
+    const float t = fabsf(x);
+    const bool huge = t > 1e9f;
+    const float y = logarithm(select(huge, t, t + sqrtf(1.0f + t * t))) + (huge ? 0.693147181f : 0.0f);
+    return select(t >= 0.5f, copysignf(y, x), small(x));  // small for NaN: it is NaN
+  }
 };
 struct Floor {
   static float apply(float x, float, float) { return floorf(x); }
@@ -242,51 +281,75 @@ struct Sign {
 struct Relu {
   static float apply(float x, float, float) { return x < 0.0f ? 0.0f : x; }
 };
-/// x * (1 + erf(x / sqrt(2))) / 2: x times the share c of a normal distribution beyond |x|, or 1 - c. log2(c) is a
-/// minimax polynomial up to |x| = 6; where c is less than 2^-50 it is 0.
+/// x * (1 + erf(x / sqrt(2))) / 2: x times the share c of a normal distribution beyond |x|, or 1 - c. c is e^(-x^2 / 2)
+/// times a minimax quotient; 0 beyond 14.5.
 struct Gelu {
   static float apply(float x, float, float) {
-    const float t = fabsf(x);
-    float q = -2.52537333e-8f;
-    q = q * t + 7.73311967e-7f;
-    q = q * t - 1.01153091e-5f;
-    q = q * t + 7.18426236e-5f;
-    q = q * t - 2.64811184e-4f;
-    q = q * t - 2.91167580e-5f;
-    q = q * t + 6.98098820e-3f;
-    q = q * t - 5.24636395e-2f;
-    q = q * t - 4.59213614e-1f;
-    q = q * t - 1.15110505f;
-    q = q * t - 1.0f;
-    const float c = t > 8.0f ? 0.0f : power_of_two(q);
-    return x * (x < 0.0f ? c : 1.0f - c);
+    const float most = 14.5f;
+    const float size = fabsf(x), t = size > most ? most : size;
+    const float front = first_digits<12>(t);
+    const float power = scaled_power(0.5f * front * front, 0.5f * (t - front) * (t + front));
+    float p = 4.03694808e-3f;
+    p = p * t + 4.00977433e-2f;
+    p = p * t + 1.81644917e-1f;
+    p = p * t + 4.36145067e-1f;
+    p = p * t + 0.5f;
+    float q = 1.01189893e-2f;
+    q = q * t + 1.00517347e-1f;
+    q = q * t + 4.65272814e-1f;
+    q = q * t + 1.19589245f;
+    q = q * t + 1.67017508f;
+    q = q * t + 1.0f;
+    const float scaled = select(size > most, 0.0f, power * p / q);
+    return select(x < 0.0f, scaled * x * to_scale, x * (1.0f - scaled * to_scale));
   }
 };
-struct GeluTanh {
+
+/// x * sigmoid(z) of a z of the sign of x, with scaled_power of |z|; 0 where x is below -most.
+inline float times_sigmoid(float x, float power, float most) {
+  const float scaled = select(fabsf(x) > most, 0.0f, power);
+  return select(x < 0.0f, scaled * x * to_scale, x) / (1.0f + scaled * to_scale);
+}
+struct GeluTanh {  // z = x * (1.59... + 0.071... * x^2); (1 + tanh(z / 2)) / 2 is sigmoid(z)
   static float apply(float x, float, float) {
-    return x * Sigmoid::apply(1.5957691216057308f * (x + 0.044715f * (x * x * x)), 0, 0);  // (1 + tanh(t)) / 2
+    const float most = 11.0f;
+    const float size = fabsf(x), t = size > most ? most : size;
+    const float front = first_digits<8>(t), rest = t - front;
+    const float square = front * front, more_square = rest * (t + front);
+    const float factor = 1.59576416015625f + 0.0712890625f * square;
+    const float more_factor = 0.0713548163f * more_square + (6.57537726e-5f * square + 4.9614495e-6f);
+    const float factor_front = first_digits<16>(factor);
+    const float more = front * ((factor - factor_front) + more_factor) + rest * (factor + more_factor);
+    return times_sigmoid(x, scaled_power(front * factor_front, more), most);
   }
 };
 struct Silu {
-  static float apply(float x, float, float) { return x * Sigmoid::apply(x, 0, 0); }
-};
-struct QuickGelu {
-  static float apply(float x, float, float) { return x * Sigmoid::apply(1.702f * x, 0, 0); }
-};
-struct HardSwish {
   static float apply(float x, float, float) {
-    float v = x * (1.0f / 6.0f) + 0.5f;
-    v = v < 0.0f ? 0.0f : v;
-    v = v > 1.0f ? 1.0f : v;
-    return x * v;
+    const float most = 110.0f;
+    const float size = fabsf(x), t = size > most ? most : size;
+    return times_sigmoid(x, scaled_power(t, 0.0f), most);
   }
+};
+struct QuickGelu {  // z = 1.702 * x
+  static float apply(float x, float, float) {
+    const float most = 65.0f;
+    const float size = fabsf(x), t = size > most ? most : size;
+    const float front = first_digits<12>(t);
+    const float more = 1.70166015625f * (t - front) + 3.3984375e-4f * t;
+    return times_sigmoid(x, scaled_power(1.70166015625f * front, more), most);
+  }
+};
+/// x + 3, which is exact where it is small, between 0 and 6.
+inline float hard(float x) {
+  float v = x + 3.0f;
+  v = v < 0.0f ? 0.0f : v;
+  return v > 6.0f ? 6.0f : v;
+}
+struct HardSwish {
+  static float apply(float x, float, float) { return x * (hard(x) * (1.0f / 6.0f)); }
 };
 struct HardSigmoid {
-  static float apply(float x, float, float) {
-    float v = x * (1.0f / 6.0f) + 0.5f;
-    v = v < 0.0f ? 0.0f : v;
-    return v > 1.0f ? 1.0f : v;
-  }
+  static float apply(float x, float, float) { return hard(x) * (1.0f / 6.0f); }
 };
 struct Square {
   static float apply(float x, float, float) { return x * x; }
@@ -302,6 +365,26 @@ template <class F>
 void unary(const float* x, float* y, Count count, float p, float q) {
 #pragma omp simd
   for (Count i = 0; i < count; ++i) y[i] = F::apply(x[i], p, q);
+}
+
+/// What follows an exponential, as in log(1 + e^x), is small often: then that much is computed.
+void area_sine(const float* x, float* y, Count count, float, float) {
+  constexpr Count some = 4 * lanes;
+  for (Count begin = 0; begin < count; begin += some) {
+    const Count end = begin + some < count ? begin + some : count;
+    int32_t largest = 0;
+#pragma omp simd reduction(max : largest)
+    for (Count i = begin; i < end; ++i) {
+      const int32_t size = to_bits(fabsf(x[i]));
+      largest = size > largest ? size : largest;
+    }
+    if (largest < to_bits(0.5f)) {
+#pragma omp simd
+      for (Count i = begin; i < end; ++i) y[i] = Asinh::small(x[i]);
+    } else {
+      unary<Asinh>(x + begin, y + begin, end - begin, 0, 0);
+    }
+  }
 }
 
 struct Add {
@@ -386,7 +469,7 @@ constexpr UnaryEntry unary_entries[] = {
     {"atan", unary<Atan>},
     {"sinh", unary<Sinh>},
     {"cosh", unary<Cosh>},
-    {"asinh", unary<Asinh>},
+    {"asinh", area_sine},
     {"floor", unary<Floor>},
     {"ceil", unary<Ceil>},
     {"round", unary<Round>},

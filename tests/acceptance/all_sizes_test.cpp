@@ -1,9 +1,10 @@
 // Models in ONNX's text, optimized for all sizes of their symbols: all_sizes.cases.
 //
 //   onnx:              the model's graph (tests/onnx_io/onnx_text.h), of opset 17
+//   options WORDS      the program is run with these, too
 //   says TEXT          what the program says has this in it
 //   leaves TYPE COUNT  so many nodes of an operator are left
-//   equal INPUT:SHAPE  the result is that of the original there, and its certificate holds
+//   equal INPUT:SHAPE  the result is that of the original there, and its certificate holds (of each input one)
 //   fails INPUT:SHAPE  neither runs there
 #include <gmock/gmock.h>
 
@@ -19,7 +20,8 @@ using test::CaseValue;
 
 const std::vector<test::TextCase>& all_sizes_cases() {
   static const std::vector<test::TextCase> cases =
-      test::load_cases("tests/acceptance/all_sizes.cases", {{"onnx", CaseValue::section, CaseCount::once},
+      test::load_cases("tests/acceptance/all_sizes.cases", {{"options", CaseValue::words, CaseCount::optional},
+                                                            {"onnx", CaseValue::section, CaseCount::once},
                                                             {"says", CaseValue::words, CaseCount::repeated},
                                                             {"leaves", CaseValue::words, CaseCount::repeated},
                                                             {"equal", CaseValue::words, CaseCount::repeated},
@@ -38,8 +40,8 @@ TEST_P(AllSizes, AreAsBefore) {
   model.add_opset_import()->set_version(17);
   *model.mutable_graph() = *graph;
   std::vector<std::vector<std::string>> shapes;
-  for (const std::string& shape : one.all("equal")) shapes.push_back({shape});
-  const onnx::ModelProto result = optimize_for_all(model, shapes);
+  for (const std::string& shape : one.all("equal")) shapes.push_back(test::words_of(shape));
+  const onnx::ModelProto result = optimize_for_all(model, shapes, test::words_of(one.text("options", "")));
   for (const std::string& text : one.all("says")) EXPECT_THAT(warnings_ + report_, testing::HasSubstr(text));
   for (const std::string& text : one.all("leaves")) {
     const std::vector<std::string> words = test::words_of(text);
