@@ -285,8 +285,10 @@ void SymbolicModel::State::find_far_samples(const Model& model, Random& random) 
 
 Status SymbolicModel::State::add_free_extents(std::vector<SampledSymbol>& symbols) const {
   const std::vector<FreeExtent>& free = models[0].size_decisions().free;
+  // What others are made of may have none.
+  const bool any_open = std::ranges::any_of(free, [](const FreeExtent& extent) { return extent.open; });
   for (std::size_t i = 0; i < free.size(); ++i) {
-    SampledSymbol symbol{free[i].symbol, {.least = free[i].open ? 0 : 1, .most = {}}, {}};
+    SampledSymbol symbol{free[i].symbol, {.least = any_open ? 0 : 1, .most = {}}, {}};
     std::set<std::int64_t> added;
     for (const Model& model : models) {
       const SizeDecisions& decisions = model.size_decisions();
@@ -400,6 +402,8 @@ Expected<SymbolicModel> SymbolicModel::load_in_some_way(const Model& model, cons
   for (std::size_t times = 0; times < most_readings; ++times) {
     const std::size_t before = extents.size();
     if (free_extents) extents.merge(not_known.extents);
+    // What is not known may be in the way of the graph, though no integer follows from it.
+    if (free_extents && extents.size() == before && not_known.integers.empty()) extents.merge(not_known.all_extents);
     if (extents.size() > before) {
       TASO_ASSIGN(read, read.with_free_extents(extents));
     } else if (!not_known.integers.empty()) {
