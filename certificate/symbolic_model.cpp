@@ -329,14 +329,20 @@ Status SymbolicModel::State::compare(const Graph& all, const Graph& there, std::
   return {};
 }
 
-// Extents that depend on elements are symbols of their own, where more is understood so.
+// Extents that depend on elements are symbols of their own, where more is understood so: all, or else those alone that
+// need no others.
 Expected<SymbolicModel> SymbolicModel::load(const Model& model, const OperatorRegistry& registry,
                                             const SymbolRanges& ranges) {
-  TASO_ASSIGN(const FreeExtents open, open_extents_of(model, ranges));
+  TASO_ASSIGN(const std::vector<FreeExtents> open, open_extents_of(model, ranges));
   if (open.empty()) return load_without_open(model, registry, ranges);
-  const Expected<Model> opened = model.with_open_extents(open);
-  Expected<SymbolicModel> with =
-      opened ? load_without_open(*opened, registry, ranges) : Expected<SymbolicModel>(opened.error());
+  Expected<SymbolicModel> with = unproved("");
+  for (std::size_t stage = open.size(); stage-- > 0 && !with;) {
+    const Expected<Model> opened = model.with_open_extents(open[stage]);
+    Expected<SymbolicModel> less =
+        opened ? load_without_open(*opened, registry, ranges) : Expected<SymbolicModel>(opened.error());
+    if (less || stage + 1 == open.size() || less.error().code == ErrorCode::usage) with = std::move(less);
+    if (!with && with.error().code == ErrorCode::usage) break;
+  }
   if (model.symbols().empty() || (!with && with.error().code == ErrorCode::usage)) return with;
   Expected<SymbolicModel> without = load_without_open(model, registry, ranges);
   const auto understood = [](const SymbolicModel& all) {
@@ -346,9 +352,10 @@ Expected<SymbolicModel> SymbolicModel::load(const Model& model, const OperatorRe
 }
 
 // Behind a tensor whose extents are free may be others that depend on elements.
-Expected<FreeExtents> SymbolicModel::open_extents_of(const Model& model, const SymbolRanges& ranges) {
+Expected<std::vector<FreeExtents>> SymbolicModel::open_extents_of(const Model& model, const SymbolRanges& ranges) {
   State state;
   TASO_RETURN_IF_ERROR(state.choose_ranges(model, ranges));
+  std::vector<FreeExtents> stages;
   FreeExtents all, refused;
   const auto at_first_sample = [&](const FreeExtents& extents) -> Expected<Model> {
     TASO_ASSIGN(const Model read, model.with_open_extents(extents));
@@ -356,6 +363,7 @@ Expected<FreeExtents> SymbolicModel::open_extents_of(const Model& model, const S
   };
   Expected<Model> sized = at_first_sample(all);
   for (std::size_t times = 0; sized && times < most_readings; ++times) {
+    if (!all.empty() && (stages.empty() || stages.back() != all)) stages.push_back(all);
     FreeExtents open = sized->open_extents(), with = all;
     std::erase_if(open, [&](const auto& one) { return refused.contains(one.first); });
     if (open.empty()) break;
@@ -377,7 +385,8 @@ Expected<FreeExtents> SymbolicModel::open_extents_of(const Model& model, const S
     all = std::move(with);
     sized = std::move(next);
   }
-  return all;
+  if (!all.empty() && (stages.empty() || stages.back() != all)) stages.push_back(all);
+  return stages;
 }
 
 // Extents of which nothing is known, and from which integers follow, are symbols of their own; where the model cannot
