@@ -35,8 +35,8 @@ void emit_with_list(LoweringContext& c, const std::string& op_type, TensorRef in
 void emit_reshape(LoweringContext& c, TensorRef input, const Shape& shape, TensorRef output) {
   // A 0 means "as in the input"; it stands for itself with allowzero only. (What a list that depends on sizes says is
   // found where these are written, onnx_io/symbolic_export.cpp.)
-  const bool positive = std::all_of(shape.begin(), shape.end(),
-                                    [&](std::int64_t extent) { return !c.is_number(extent) || extent > 0; });
+  const bool positive =
+      std::all_of(shape.begin(), shape.end(), [&](std::int64_t extent) { return !c.is_number(extent) || extent > 0; });
   if (positive) return c.emit("Reshape", {input, c.integers(shape)}, output);
   if (c.opset() < 14) return c.fail("a tensor without elements cannot be reshaped before opset 14");
   c.emit("Reshape", {input, c.integers(shape)}, output, {{"allowzero", 1}});

@@ -711,8 +711,8 @@ class Importer {
       outputs[port] = {numbers[port]->element, {}};
       for (const std::int64_t extent : numbers[port]->shape) outputs[port].extents.push_back({extent, std::nullopt});
     }
-    const bool any = std::ranges::any_of(
-        outputs, [](const OpenOutput& output) { return output.element != ElementType::other; });
+    const bool any =
+        std::ranges::any_of(outputs, [](const OpenOutput& output) { return output.element != ElementType::other; });
     return any ? open_types(index, outputs) : carried;
   }
 
@@ -803,6 +803,10 @@ class Importer {
     if (!carried.types.empty()) return carried;
     const CarriedInputs inputs = inputs_of(index);
     if (row == nullptr || !row->moves_elements) return carried;
+    // Where extents are not known, neither is how many are 1.
+    if (sizes_ != NodeContext::Sizes::all && document_.node(index).op_type() == "Squeeze" &&
+        !plain.has_attribute("axes") && !plain.has_input(1))
+      return carried;
     // What a handler does at all sizes, else what it does at these.
     carried = types_of_moved(inputs, *row, catalog_, sizes_);
     if (carried.types.empty() && sizes_ != NodeContext::Sizes::all) {
@@ -1096,7 +1100,8 @@ class Importer {
     return all.contains(op_type);
   }
 
-  /// Whether subgraphs make other extents of an output than those that the file says of it, which one of them made once.
+  /// Whether subgraphs make other extents of an output than those that the file says of it, which one of them made
+  /// once.
   bool differs_by_bodies(int index, std::size_t port, const CarriedShape& shape) const {
     return has_body(index) && port < shape.stated.size() &&
            std::ranges::any_of(shape.stated[port], [](const StatedExtent& extent) { return extent.open(); });

@@ -27,8 +27,7 @@ constexpr const char* axes_not_constant = "axes that are not constant, or none a
 const std::vector<ImportRow> rows = {
     {"Acos", 1, 1, all, arc_cosine, false, "atan of a quotient of roots", ""},
     {"Acosh", 1, 1, all, area_cosine, false, "asinh of a product of roots", ""},
-    {"ArgMax", 1, 1, 1, [](NodeContext& c) { place_of_extremum(c, true); }, false, "arg_max, reshape",
-     "integers"},
+    {"ArgMax", 1, 1, 1, [](NodeContext& c) { place_of_extremum(c, true); }, false, "arg_max, reshape", "integers"},
     {"ArgMin", 1, 1, 1, [](NodeContext& c) { place_of_extremum(c, false); }, false, "neg, arg_max, reshape",
      "integers"},
     {"Asin", 1, 1, all, arc_sine, false, "atan of a quotient", ""},

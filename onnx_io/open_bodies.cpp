@@ -26,10 +26,10 @@ class ExtentOrigins {
     // Others may be what they are at these sizes alone.
     for (std::size_t i = 0; i < document.tensors().size(); ++i) {
       const DocumentTensor& tensor = document.tensors()[i];
-      const bool constant = tensor.source == TensorSource::initializer ||
-                            (tensor.source == TensorSource::node && tensor.index >= 0 &&
-                             document.node(tensor.index).op_type() == "Constant" &&
-                             is_default_domain(document.node(tensor.index).domain()));
+      const bool constant =
+          tensor.source == TensorSource::initializer || (tensor.source == TensorSource::node && tensor.index >= 0 &&
+                                                         document.node(tensor.index).op_type() == "Constant" &&
+                                                         is_default_domain(document.node(tensor.index).domain()));
       if (const auto& value = imported.values[i]; constant && value && graph_.contains(value->node))
         constants_.insert(value->node);
     }
@@ -137,7 +137,7 @@ class ExtentOrigins {
     }
     if (all.empty()) return unknown();
     return std::ranges::all_of(all, [&](const StatedExtent& one) { return one == all[0] && !one.open(); }) ? all[0]
-                                                                                                          : unknown();
+                                                                                                           : unknown();
   }
 
   const ImportedModel& imported_;
@@ -183,10 +183,12 @@ class OpenBodies {
  private:
   [[nodiscard]] std::optional<std::vector<Made>> make(SubgraphPlace place, const BodyExtents& extents) const {
     Expected<Body> body = read_open_body(document_, imported_, registry_, options_, place, extents);
-    if (!body) {
+    // Where not all extents may differ, ranks may be known whatever is read.
+    if (!body || !knows_outputs(body->imported)) {
       BodyExtents untyped = extents;
       untyped.untyped = true;
-      body = read_open_body(document_, imported_, registry_, options_, place, untyped);
+      Expected<Body> other = read_open_body(document_, imported_, registry_, options_, place, untyped);
+      if (other && (!body || knows_outputs(other->imported))) body = std::move(other);
     }
     if (!body) return std::nullopt;
     ExtentOrigins origins(body->imported, *body->document, registry_);
@@ -212,6 +214,11 @@ class OpenBodies {
     return made;
   }
 
+  static bool knows_outputs(const ImportedModel& imported) {
+    return std::ranges::all_of(imported.graph.outputs(),
+                               [&](const Value& output) { return imported.graph.type(output).known; });
+  }
+
   [[nodiscard]] std::vector<OpenOutput> of_branches(SubgraphPlace one, SubgraphPlace other) const {
     const BodyExtents extents{follows_};
     const std::optional<std::vector<Made>> a = make(one, extents), b = a ? make(other, extents) : std::nullopt;
@@ -219,8 +226,7 @@ class OpenBodies {
     std::vector<OpenOutput> outputs(std::min({a->size(), b->size(), static_cast<std::size_t>(proto_.output_size())}));
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const Made &x = (*a)[i], &y = (*b)[i];
-      if (!x.type.known || !y.type.known || x.type.element != y.type.element ||
-          x.extents.size() != y.extents.size())
+      if (!x.type.known || !y.type.known || x.type.element != y.type.element || x.extents.size() != y.extents.size())
         continue;
       outputs[i].element = x.type.element;
       for (std::size_t axis = 0; axis < x.extents.size(); ++axis)
@@ -235,7 +241,8 @@ class OpenBodies {
     const IterationInputs given = inputs_of_iteration(document_, imported_, node_);
     for (std::size_t i = 0; i < given.types.size(); ++i) {
       BodyExtents::Input input{given.types[i], {}};
-      const bool follows = i >= static_cast<std::size_t>(given.first_state) && follows_(proto_.input(static_cast<int>(i)));
+      const bool follows =
+          i >= static_cast<std::size_t>(given.first_state) && follows_(proto_.input(static_cast<int>(i)));
       for (std::size_t axis = 0; input.type.known && axis < input.type.shape.size(); ++axis) {
         // One row, or none, is where states begin that grow.
         const bool is_state = given.is_state(i);
