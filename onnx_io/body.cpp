@@ -251,7 +251,8 @@ Expected<Body> read_open_body(const Document& document, const ImportedModel& imp
     TensorType type = type_of(document, imported, name);
     type.known = type.known && !(follows && extents.untyped);
     declare_open(
-        input, type, [follows](std::size_t) { return follows; }, inside.symbol_sizes);
+        input, type, [&](std::size_t axis) { return follows && (!extents.varies || extents.varies(name, axis)); },
+        inside.symbol_sizes);
   }
   Body body;
   TASO_ASSIGN(body.document, Document::of_subgraph(document, graph, constants));

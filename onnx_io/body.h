@@ -59,8 +59,10 @@ struct BodyExtents {
     TensorType type;
     std::set<std::size_t> open;  ///< Axes.
   };
-  std::function<bool(const std::string&)> follows;  ///< Of a tensor from outside: all of its extents are open.
+  std::function<bool(const std::string&)> follows;  ///< Of a tensor from outside: its extents may be open.
   std::vector<Input> inputs = {};                   ///< Of the subgraph's own.
+  /// Whether an extent of such a tensor is another at other sizes; none: each is.
+  std::function<bool(const std::string&, std::size_t)> varies = {};
   /// Nothing is known of the shapes of tensors that follow: the subgraph may not exist where all extents differ.
   bool untyped = false;
 };

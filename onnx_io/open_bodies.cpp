@@ -114,6 +114,13 @@ class ExtentOrigins {
       const std::size_t rank = graph_.type(operand).shape.size();
       return rank < from_end ? unknown() : origin(operand, rank - from_end, depth + 1);
     }
+    if (node.op == "gather") {
+      const std::size_t rank = graph_.type(node.inputs[0]).shape.size(),
+                        places = graph_.type(node.inputs[1]).shape.size(),
+                        along = rank - static_cast<std::size_t>(-node.attributes.integer("axis"));
+      if (axis >= along && axis < along + places) return origin(node.inputs[1], axis - along, depth + 1);
+      return origin(node.inputs[0], axis < along ? axis : axis + 1 - places, depth + 1);
+    }
     if (node.op == "concat") {
       if (node.attributes.integer("axis") == -static_cast<std::int64_t>(from_end)) return unknown();
       return origin(node.inputs[0], axis, depth + 1);
@@ -181,7 +188,15 @@ class OpenBodies {
   }
 
  private:
-  [[nodiscard]] std::optional<std::vector<Made>> make(SubgraphPlace place, const BodyExtents& extents) const {
+  [[nodiscard]] std::optional<std::vector<Made>> make(SubgraphPlace place, BodyExtents extents) const {
+    // Outside, too, numbers may be known whatever is open beside them.
+    ExtentOrigins outside(imported_, document_, registry_);
+    extents.varies = [&](const std::string& name, std::size_t axis) {
+      const int tensor = document_.find(name);
+      if (tensor < 0) return true;
+      const auto& value = imported_.values[static_cast<std::size_t>(tensor)];
+      return !value || !outside.of(*value, axis).number;
+    };
     Expected<Body> body = read_open_body(document_, imported_, registry_, options_, place, extents);
     // Where not all extents may differ, ranks may be known whatever is read.
     if (!body || !knows_outputs(body->imported)) {
