@@ -248,6 +248,9 @@ class Unifier {
           if (!sizes_.is_number(shape[axis]) || doubt_of(id).any)
             return bad_input("it rounds extents that are not one number");
       }
+    for (const std::size_t axis : strided_axes(id))
+      if (!sizes_.is_number(graph_.type(node.inputs[0]).shape.at(axis)))
+        return bad_input("it takes every so many places of an extent that is not one number");
     std::vector<const Attributes*> all;
     for (const SampledGraph& sample : samples_) all.push_back(&sample.graph->node(id).attributes);
     Attributes attributes;
@@ -262,9 +265,12 @@ class Unifier {
     for (const Value& input : node.inputs) inputs.push_back(graph_.type(input));
     const SizeDecisions* decisions = samples_[0].decisions;
     const bool has_elements = decisions != nullptr && live_[id] && decisions->windows.contains(id);
-    TASO_ASSIGN(std::vector<TensorType> outputs, has_elements
+    Expected<std::vector<TensorType>> inferred = has_elements
                                                      ? catalog_.infer_with_elements(node.op, attributes, inputs)
-                                                     : catalog_.infer_of_model(node.op, attributes, inputs));
+                                                     : catalog_.infer_of_model(node.op, attributes, inputs);
+    if (!inferred && node.op == "slice")
+      if (auto sliced = types_of_slice(attributes, inputs[0])) inferred = std::move(*sliced);
+    TASO_ASSIGN(std::vector<TensorType> outputs, std::move(inferred));
     if (outputs.size() != node.outputs.size()) return internal_error("another number of outputs");
     if (inputs.empty())
       for (std::size_t port = 0; port < outputs.size(); ++port) outputs[port].element = node.outputs[port].element;
@@ -275,6 +281,26 @@ class Unifier {
     node.attributes = std::move(attributes);
     node.outputs = std::move(outputs);
     return {};
+  }
+
+  /// A slice takes all of some axes, of which there may be none: what it takes of the others alone.
+  [[nodiscard]] std::optional<std::vector<TensorType>> types_of_slice(const Attributes& attributes,
+                                                                      const TensorType& input) const {
+    const Integers &starts = attributes.integers("starts"), &steps = attributes.integers("steps");
+    Integers sizes = attributes.integers("sizes");
+    TensorType part = input;
+    std::set<std::size_t> whole;
+    for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+      if (starts[axis] != 0 || steps[axis] != 1 || sizes[axis] != input.shape[axis]) continue;
+      whole.insert(axis);
+      sizes[axis] = part.shape[axis] = 1;
+    }
+    Attributes others = attributes;
+    others.set("sizes", std::move(sizes));
+    Expected<std::vector<TensorType>> types = catalog_.infer_of_model("slice", others, std::span(&part, 1));
+    if (!types) return std::nullopt;
+    for (const std::size_t axis : whole) types->at(0).shape[axis] = input.shape[axis];
+    return std::move(*types);
   }
 
   /// What the importer broadcasts for an element-wise operator, it broadcasts to the shape of the other operand.
@@ -318,7 +344,12 @@ class Unifier {
   /// broadcasts, or takes what there is.
   [[nodiscard]] CarriedShape as_carried(NodeId id, const Node& node) const {
     CarriedShape shape;
-    if (node.op == "slice") {
+    if (const std::set<std::size_t> strided = strided_axes(id); !strided.empty()) {
+      shape.rule = CarriedShape::Rule::same;
+      const Shape& before = first_.type(node.inputs[0]).shape;
+      for (std::size_t axis = 0; axis < before.size(); ++axis)
+        if (strided.contains(axis) || is_cut(id, axis)) shape.changed.insert(axis);
+    } else if (node.op == "slice") {
       shape.rule = CarriedShape::Rule::op;
       shape.op = node.op;
       shape.operands = {{0, ElementType::f32}};
@@ -328,6 +359,19 @@ class Unifier {
       shape.rule = CarriedShape::Rule::broadcast;
     }
     return shape;
+  }
+
+  [[nodiscard]] std::set<std::size_t> strided_axes(NodeId id) const {
+    if (decisions_ == nullptr) return {};
+    const auto place = decisions_->strided.find(id);
+    return place == decisions_->strided.end() ? std::set<std::size_t>{} : place->second;
+  }
+  /// Whether a slice does not take all of an axis, at some sample.
+  [[nodiscard]] bool is_cut(NodeId id, std::size_t axis) const {
+    return std::ranges::any_of(samples_, [&](const SampledGraph& sample) {
+      const Node& node = sample.graph->node(id);
+      return node.outputs[0].shape[axis] != sample.graph->type(node.inputs[0]).shape[axis];
+    });
   }
 
   /// Whether a reshape, where its list has 0, makes that extent 0 by what it copies.
@@ -652,10 +696,28 @@ class UnknownExtents {
           found_.emplace(reading->begin, reading);
   }
 
+  void add_all() {
+    for (const auto& [name, node] : unknowns_) add(name);
+  }
+
   /// Where they come from: what nodes of the file make of known extents, and of others maybe only because of these. If
   /// there is none, the first one.
-  [[nodiscard]] FreeExtents sources() const {
+  [[nodiscard]] FreeExtents sources() {
     FreeExtents sources;
+    // Back from node to node.
+    std::vector<const ReadNode*> left;
+    for (const auto& [begin, reading] : found_) left.push_back(reading);
+    while (!left.empty()) {
+      const ReadNode* const reading = left.back();
+      left.pop_back();
+      const std::map<NodeId, const ReadNode*> before = found_;
+      for (const Value& value : reading->values) {
+        const TensorType& type = graph_.type(value);
+        for (std::size_t axis = 0; type.known && axis < type.shape.size(); ++axis) add(type.shape[axis]);
+      }
+      for (const auto& [begin, one] : found_)
+        if (!before.contains(begin)) left.push_back(one);
+    }
     for (const auto& [begin, reading] : found_)
       if (std::ranges::all_of(reading->values, [&](const Value& value) { return is_known(graph_.type(value)); }))
         add_extents(*reading, sources);
@@ -784,6 +846,8 @@ Expected<Graph> graph_for_all_sizes(std::span<const SampledGraph> samples, Symbo
       UnknownExtents unknown(*decisions, sizes, graph, unifier.unknowns());
       const Status decided = check_decisions(samples, sizes, graph, unknown, not_known.integers);
       not_known.extents = unknown.sources();
+      unknown.add_all();
+      not_known.all_extents = unknown.sources();
       TASO_RETURN_IF_ERROR(decided);
     }
     if (whole[0].decisions != nullptr && whole[0].decisions->imported) graph.remove_dead();

@@ -53,8 +53,10 @@ struct SampledGraph {
 struct NotKnown {
   /// First outputs of nodes that compute integers, and what is not known of these (ImportOptions::unfolded).
   std::map<std::string, std::string> integers;
-  /// Extents from which such integers follow (ImportOptions::free_extents).
+  /// Extents from which such integers follow (ImportOptions::free_extents),
   FreeExtents extents;
+  /// and all of which no formula is known.
+  FreeExtents all_extents;
 };
 
 /// The graph, node by node, that is each of `samples` at the samples of `sizes`; these have the same nodes up to

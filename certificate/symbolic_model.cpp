@@ -285,8 +285,10 @@ void SymbolicModel::State::find_far_samples(const Model& model, Random& random) 
 
 Status SymbolicModel::State::add_free_extents(std::vector<SampledSymbol>& symbols) const {
   const std::vector<FreeExtent>& free = models[0].size_decisions().free;
+  // What others are made of may have none.
+  const bool any_open = std::ranges::any_of(free, [](const FreeExtent& extent) { return extent.open; });
   for (std::size_t i = 0; i < free.size(); ++i) {
-    SampledSymbol symbol{free[i].symbol, {.least = free[i].open ? 0 : 1, .most = {}}, {}};
+    SampledSymbol symbol{free[i].symbol, {.least = any_open ? 0 : 1, .most = {}}, {}};
     std::set<std::int64_t> added;
     for (const Model& model : models) {
       const SizeDecisions& decisions = model.size_decisions();
@@ -327,14 +329,20 @@ Status SymbolicModel::State::compare(const Graph& all, const Graph& there, std::
   return {};
 }
 
-// Extents that depend on elements are symbols of their own, where more is understood so.
+// Extents that depend on elements are symbols of their own, where more is understood so: all, or else those alone that
+// need no others.
 Expected<SymbolicModel> SymbolicModel::load(const Model& model, const OperatorRegistry& registry,
                                             const SymbolRanges& ranges) {
-  TASO_ASSIGN(const FreeExtents open, open_extents_of(model, ranges));
+  TASO_ASSIGN(const std::vector<FreeExtents> open, open_extents_of(model, ranges));
   if (open.empty()) return load_without_open(model, registry, ranges);
-  const Expected<Model> opened = model.with_open_extents(open);
-  Expected<SymbolicModel> with =
-      opened ? load_without_open(*opened, registry, ranges) : Expected<SymbolicModel>(opened.error());
+  Expected<SymbolicModel> with = unproved("");
+  for (std::size_t stage = open.size(); stage-- > 0 && !with;) {
+    const Expected<Model> opened = model.with_open_extents(open[stage]);
+    Expected<SymbolicModel> less =
+        opened ? load_without_open(*opened, registry, ranges) : Expected<SymbolicModel>(opened.error());
+    if (less || stage + 1 == open.size() || less.error().code == ErrorCode::usage) with = std::move(less);
+    if (!with && with.error().code == ErrorCode::usage) break;
+  }
   if (model.symbols().empty() || (!with && with.error().code == ErrorCode::usage)) return with;
   Expected<SymbolicModel> without = load_without_open(model, registry, ranges);
   const auto understood = [](const SymbolicModel& all) {
@@ -344,9 +352,10 @@ Expected<SymbolicModel> SymbolicModel::load(const Model& model, const OperatorRe
 }
 
 // Behind a tensor whose extents are free may be others that depend on elements.
-Expected<FreeExtents> SymbolicModel::open_extents_of(const Model& model, const SymbolRanges& ranges) {
+Expected<std::vector<FreeExtents>> SymbolicModel::open_extents_of(const Model& model, const SymbolRanges& ranges) {
   State state;
   TASO_RETURN_IF_ERROR(state.choose_ranges(model, ranges));
+  std::vector<FreeExtents> stages;
   FreeExtents all, refused;
   const auto at_first_sample = [&](const FreeExtents& extents) -> Expected<Model> {
     TASO_ASSIGN(const Model read, model.with_open_extents(extents));
@@ -354,6 +363,7 @@ Expected<FreeExtents> SymbolicModel::open_extents_of(const Model& model, const S
   };
   Expected<Model> sized = at_first_sample(all);
   for (std::size_t times = 0; sized && times < most_readings; ++times) {
+    if (!all.empty() && (stages.empty() || stages.back() != all)) stages.push_back(all);
     FreeExtents open = sized->open_extents(), with = all;
     std::erase_if(open, [&](const auto& one) { return refused.contains(one.first); });
     if (open.empty()) break;
@@ -375,7 +385,8 @@ Expected<FreeExtents> SymbolicModel::open_extents_of(const Model& model, const S
     all = std::move(with);
     sized = std::move(next);
   }
-  return all;
+  if (!all.empty() && (stages.empty() || stages.back() != all)) stages.push_back(all);
+  return stages;
 }
 
 // Extents of which nothing is known, and from which integers follow, are symbols of their own; where the model cannot
@@ -400,6 +411,8 @@ Expected<SymbolicModel> SymbolicModel::load_in_some_way(const Model& model, cons
   for (std::size_t times = 0; times < most_readings; ++times) {
     const std::size_t before = extents.size();
     if (free_extents) extents.merge(not_known.extents);
+    // What is not known may be in the way of the graph, though no integer follows from it.
+    if (free_extents && extents.size() == before && not_known.integers.empty()) extents.merge(not_known.all_extents);
     if (extents.size() > before) {
       TASO_ASSIGN(read, read.with_free_extents(extents));
     } else if (!not_known.integers.empty()) {

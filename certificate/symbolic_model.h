@@ -75,7 +75,10 @@ class SymbolicModel {
 
  private:
   struct State;
-  [[nodiscard]] static Expected<FreeExtents> open_extents_of(const Model& model, const SymbolRanges& ranges);
+  /// Extents that depend on elements, those that are so of themselves first: each time with those behind the ones
+  /// before.
+  [[nodiscard]] static Expected<std::vector<FreeExtents>> open_extents_of(const Model& model,
+                                                                          const SymbolRanges& ranges);
   [[nodiscard]] static Expected<SymbolicModel> load_without_open(const Model& model, const OperatorRegistry& registry,
                                                                  const SymbolRanges& ranges);
   [[nodiscard]] static Expected<SymbolicModel> load_as_it_is(const Model& model, const OperatorRegistry& registry,

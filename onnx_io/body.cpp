@@ -1,6 +1,7 @@
 #include "onnx_io/body.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -69,44 +70,6 @@ std::int64_t integer_of(const onnx::NodeProto& node, std::string_view name) {
   return 0;
 }
 
-/// What a node gives to the inputs of its body.
-struct BodyInputs {
-  std::vector<TensorType> types;  ///< Of the first inputs.
-  /// Those that an iteration hands to the next one: [first_state, first_state + states), made by the body's outputs
-  /// from `first_output` on.
-  int first_state = 0, states = 0, first_output = 0;
-};
-
-BodyInputs inputs_of_body(const Document& document, const ImportedModel& imported, int index) {
-  const onnx::NodeProto& node = document.node(index);
-  const auto type = [&](int i) { return type_of(document, imported, node.input(i)); };
-  BodyInputs inputs;
-  if (node.op_type() == "Loop") {
-    inputs.types = {{ElementType::i64, {}, true}, {ElementType::boolean, {}, true}};
-    for (int i = 2; i < node.input_size(); ++i) inputs.types.push_back(type(i));
-    inputs.first_state = 2;
-    inputs.states = std::max(0, node.input_size() - 2);
-    inputs.first_output = 1;
-  } else if (node.op_type() == "Scan" && document.opset() >= scan_without_batches) {
-    const auto scanned = static_cast<int>(integer_of(node, "num_scan_inputs"));
-    const std::vector<std::int64_t> axes = integers_of(node, "scan_input_axes");
-    inputs.states = std::clamp(node.input_size() - scanned, 0, node.input_size());
-    for (int i = 0; i < node.input_size(); ++i) {
-      inputs.types.push_back(type(i));
-      TensorType& part = inputs.types.back();
-      if (i < inputs.states || !part.known) continue;
-      const auto place = static_cast<std::size_t>(i - inputs.states);
-      const auto rank = static_cast<std::int64_t>(part.shape.size());
-      const std::int64_t axis = place < axes.size() ? axes[place] : 0, from_front = axis < 0 ? axis + rank : axis;
-      if (from_front < 0 || from_front >= rank)
-        part = {ElementType::other, {}, false};
-      else
-        part.shape.erase(part.shape.begin() + from_front);
-    }
-  }
-  return inputs;
-}
-
 /// Names of the outside: what stands for it in a body's document.
 std::set<std::string> outside_of(const onnx::GraphProto& subgraph) {
   std::set<std::string> names;
@@ -155,6 +118,36 @@ std::vector<SubgraphPlace> bodies_of(const Document& document) {
   return places;
 }
 
+IterationInputs inputs_of_iteration(const Document& document, const ImportedModel& imported, int index) {
+  const onnx::NodeProto& node = document.node(index);
+  const auto type = [&](int i) { return type_of(document, imported, node.input(i)); };
+  IterationInputs inputs;
+  if (node.op_type() == "Loop") {
+    inputs.types = {{ElementType::i64, {}, true}, {ElementType::boolean, {}, true}};
+    for (int i = 2; i < node.input_size(); ++i) inputs.types.push_back(type(i));
+    inputs.first_state = 2;
+    inputs.states = std::max(0, node.input_size() - 2);
+    inputs.first_output = 1;
+  } else if (node.op_type() == "Scan" && document.opset() >= scan_without_batches) {
+    const auto scanned = static_cast<int>(integer_of(node, "num_scan_inputs"));
+    const std::vector<std::int64_t> axes = integers_of(node, "scan_input_axes");
+    inputs.states = std::clamp(node.input_size() - scanned, 0, node.input_size());
+    for (int i = 0; i < node.input_size(); ++i) {
+      inputs.types.push_back(type(i));
+      TensorType& part = inputs.types.back();
+      if (i < inputs.states || !part.known) continue;
+      const auto place = static_cast<std::size_t>(i - inputs.states);
+      const auto rank = static_cast<std::int64_t>(part.shape.size());
+      const std::int64_t axis = place < axes.size() ? axes[place] : 0, from_front = axis < 0 ? axis + rank : axis;
+      if (from_front < 0 || from_front >= rank)
+        part = {ElementType::other, {}, false};
+      else
+        part.shape.erase(part.shape.begin() + from_front);
+    }
+  }
+  return inputs;
+}
+
 Expected<Body> read_body(const Document& document, const ImportedModel& imported, const OperatorRegistry& registry,
                          const ImportOptions& options, SubgraphPlace place) {
   const onnx::GraphProto& subgraph = subgraph_at(document, place);
@@ -171,7 +164,7 @@ Expected<Body> read_body(const Document& document, const ImportedModel& imported
     input.set_name(name);
     declare(input, type_of(document, imported, name));
   }
-  const BodyInputs given = inputs_of_body(document, imported, place.node);
+  const IterationInputs given = inputs_of_iteration(document, imported, place.node);
   std::set<int> assumed;  // States whose shapes are those of what the node reads.
   for (int i = 0; i < std::min(subgraph.input_size(), static_cast<int>(given.types.size())); ++i) {
     const TensorType& type = given.types[static_cast<std::size_t>(i)];
@@ -202,6 +195,83 @@ Expected<Body> read_body(const Document& document, const ImportedModel& imported
 
 namespace {
 
+/// Says the type of a tensor, its open extents as symbols that no other one has.
+void declare_open(onnx::ValueInfoProto& info, const TensorType& type, const std::function<bool(std::size_t)>& open,
+                  SymbolSizes& sizes) {
+  // In the place of none or one, at which little is what it is elsewhere.
+  constexpr std::int64_t nominal = 53;
+  info.clear_type();
+  declare(info, type);
+  if (!type.known) return;
+  auto& shape = *info.mutable_type()->mutable_tensor_type()->mutable_shape();
+  for (std::size_t axis = 0; axis < type.shape.size(); ++axis) {
+    if (!open(axis)) continue;
+    const std::string symbol = "extent " + std::to_string(sizes.size());
+    sizes[symbol] = type.shape[axis] < 2 ? nominal : type.shape[axis];
+    shape.mutable_dim(static_cast<int>(axis))->set_dim_param(symbol);
+  }
+}
+
+}  // namespace
+
+// Extents that depend on elements are freed until there are no others.
+Expected<Body> read_open_body(const Document& document, const ImportedModel& imported, const OperatorRegistry& registry,
+                              const ImportOptions& options, SubgraphPlace place, const BodyExtents& extents) {
+  constexpr int most_readings = 8;
+  const onnx::GraphProto& subgraph = subgraph_at(document, place);
+  onnx::GraphProto graph = subgraph;
+  graph.clear_value_info();
+  for (onnx::ValueInfoProto& output : *graph.mutable_output()) output.clear_type();
+  ImportOptions inside = options;
+  inside.input_shapes.clear();
+  inside.symbol_sizes.clear();
+  inside.free_extents.clear();
+  inside.opened.clear();
+  for (int i = 0; i < graph.input_size(); ++i) {
+    const auto position = static_cast<std::size_t>(i);
+    if (position >= extents.inputs.size()) {
+      graph.mutable_input(i)->clear_type();
+      continue;
+    }
+    const auto& [type, open] = extents.inputs[position];
+    declare_open(
+        *graph.mutable_input(i), type, [&open](std::size_t axis) { return open.contains(axis); }, inside.symbol_sizes);
+  }
+  std::vector<std::pair<std::string, TensorContents>> constants;
+  for (const std::string& name : outside_of(subgraph)) {
+    const int tensor = document.find(name);
+    if (tensor < 0) return document.error(document.describe(place.node) + ": its subgraph reads what nothing defines");
+    const bool follows = extents.follows(name);
+    if (auto contents = follows ? std::nullopt : constant_contents(document, imported, tensor)) {
+      constants.emplace_back(name, std::move(*contents));
+      continue;
+    }
+    onnx::ValueInfoProto& input = *graph.add_input();
+    input.set_name(name);
+    TensorType type = type_of(document, imported, name);
+    type.known = type.known && !(follows && extents.untyped);
+    declare_open(
+        input, type, [&](std::size_t axis) { return follows && (!extents.varies || extents.varies(name, axis)); },
+        inside.symbol_sizes);
+  }
+  Body body;
+  TASO_ASSIGN(body.document, Document::of_subgraph(document, graph, constants));
+  TASO_ASSIGN(body.imported, import_document(*body.document, registry, inside));
+  for (int times = 0; times < most_readings && !body.imported.decisions.open.empty(); ++times) {
+    for (const auto& [tensor, axes] : body.imported.decisions.open)
+      for (const std::size_t axis : axes) {
+        inside.free_extents[tensor].emplace(axis, 0);
+        inside.opened.insert(tensor);
+      }
+    Expected<ImportedModel> freed = import_document(*body.document, registry, inside);
+    if (!freed) break;
+    body.imported = std::move(*freed);
+  }
+  return body;
+}
+
+namespace {
+
 /// What two branches make: their types where these are known and equal.
 std::vector<std::optional<TensorType>> common_types(const ImportedModel& one, const ImportedModel& other) {
   std::vector<std::optional<TensorType>> types(std::min(one.outputs.size(), other.outputs.size()));
@@ -214,7 +284,7 @@ std::vector<std::optional<TensorType>> common_types(const ImportedModel& one, co
 std::vector<std::optional<TensorType>> types_of_iteration(const Document& document, const ImportedModel& imported,
                                                           const ImportedModel& body, int index) {
   const onnx::NodeProto& node = document.node(index);
-  const BodyInputs given = inputs_of_body(document, imported, index);
+  const IterationInputs given = inputs_of_iteration(document, imported, index);
   std::vector<std::optional<TensorType>> types(static_cast<std::size_t>(node.output_size()));
   const auto made = [&](int i) -> TensorType {
     const auto place = static_cast<std::size_t>(given.first_output + i);

@@ -6,8 +6,12 @@
 /// outside is taken away again.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "onnx_io/export.h"
@@ -36,6 +40,38 @@ struct Body {
 [[nodiscard]] Expected<Body> read_body(const Document& document, const ImportedModel& imported,
                                        const OperatorRegistry& registry, const ImportOptions& options,
                                        SubgraphPlace place);
+
+/// What Loop and Scan give to the inputs of their subgraph; of If nothing.
+struct IterationInputs {
+  std::vector<TensorType> types;  ///< Of the first inputs.
+  /// Those that an iteration hands to the next one: [first_state, first_state + states), made by the body's outputs
+  /// from `first_output` on.
+  int first_state = 0, states = 0, first_output = 0;
+  [[nodiscard]] bool is_state(std::size_t input) const {
+    return input >= static_cast<std::size_t>(first_state) && input < static_cast<std::size_t>(first_state + states);
+  }
+};
+[[nodiscard]] IterationInputs inputs_of_iteration(const Document& document, const ImportedModel& imported, int node);
+
+/// What the tensors are that a subgraph reads: extents that are `open` are symbols in it.
+struct BodyExtents {
+  struct Input {
+    TensorType type;
+    std::set<std::size_t> open;  ///< Axes.
+  };
+  std::function<bool(const std::string&)> follows;  ///< Of a tensor from outside: its extents may be open.
+  std::vector<Input> inputs = {};                   ///< Of the subgraph's own.
+  /// Whether an extent of such a tensor is another at other sizes; none: each is.
+  std::function<bool(const std::string&, std::size_t)> varies = {};
+  /// Nothing is known of the shapes of tensors that follow: the subgraph may not exist where all extents differ.
+  bool untyped = false;
+};
+
+/// Reads a subgraph for what it makes at all sizes of open extents, those that depend on elements of its own included.
+/// What the file states of shapes in it is not believed.
+[[nodiscard]] Expected<Body> read_open_body(const Document& document, const ImportedModel& imported,
+                                            const OperatorRegistry& registry, const ImportOptions& options,
+                                            SubgraphPlace place, const BodyExtents& extents);
 
 /// Types of the outputs of If, Loop or Scan, those that follow from its subgraphs: what both branches make of one type,
 /// what iterations hand on and keep, the parts that a Scan collects. Not of nodes that are themselves in two subgraphs

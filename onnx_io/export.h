@@ -111,8 +111,6 @@ class LoweringContext {
 
   /// The sum of integers of the graph, which may be names of sizes; fails if it is no size.
   [[nodiscard]] std::int64_t sum(std::int64_t a, std::int64_t b);
-  /// Whether one is at least 1, at all sizes.
-  [[nodiscard]] bool is_positive(std::int64_t size) const;
   [[nodiscard]] bool is_number(std::int64_t size) const {
     return symbolic_ == nullptr || symbolic_->sizes->is_number(size);
   }

@@ -33,9 +33,10 @@ void emit_with_list(LoweringContext& c, const std::string& op_type, TensorRef in
 }
 
 void emit_reshape(LoweringContext& c, TensorRef input, const Shape& shape, TensorRef output) {
-  // A 0 means "as in the input"; it stands for itself with allowzero only.
+  // A 0 means "as in the input"; it stands for itself with allowzero only. (What a list that depends on sizes says is
+  // found where these are written, onnx_io/symbolic_export.cpp.)
   const bool positive =
-      std::all_of(shape.begin(), shape.end(), [&](std::int64_t extent) { return c.is_positive(extent); });
+      std::all_of(shape.begin(), shape.end(), [&](std::int64_t extent) { return !c.is_number(extent) || extent > 0; });
   if (positive) return c.emit("Reshape", {input, c.integers(shape)}, output);
   if (c.opset() < 14) return c.fail("a tensor without elements cannot be reshaped before opset 14");
   c.emit("Reshape", {input, c.integers(shape)}, output, {{"allowzero", 1}});
@@ -603,10 +604,6 @@ std::int64_t LoweringContext::sum(std::int64_t a, std::int64_t b) {
   const Expected<std::int64_t> result = sum_of_sizes(list, symbolic_ == nullptr ? nullptr : symbolic_->sizes);
   if (!result) fail(result.error().message);
   return result ? *result : 0;
-}
-
-bool LoweringContext::is_positive(std::int64_t size) const {
-  return is_number(size) ? size > 0 : symbolic_->sizes->follows(Condition::Relation::less_equal, 1, size);
 }
 
 TensorType LoweringContext::type_at_a_sample(Value value) const {

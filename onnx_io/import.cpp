@@ -12,6 +12,7 @@
 #include "onnx_io/import_function.h"
 #include "onnx_io/in_quotes.h"
 #include "onnx_io/mapped.h"
+#include "onnx_io/open_bodies.h"
 #include "onnx_io/open_extents.h"
 #include "onnx_io/schema_function.h"
 #include "onnx_io/schema_types.h"
@@ -242,10 +243,12 @@ class Importer {
   }
 
   bool depends_on_symbols(int index) const {
-    if (flow_.sizes() == NodeContext::Sizes::all) return false;
-    const onnx::NodeProto& node = document_.node(index);
+    return flow_.sizes() != NodeContext::Sizes::all &&
+           (!free_extents_of(document_.node(index)).empty() || reads_what_follows(index));
+  }
+  bool reads_what_follows(int index) const {
     const auto follows = [&](const std::string& name) { return follows_from_symbols(name); };
-    return !free_extents_of(node).empty() || std::ranges::any_of(node.input(), follows) ||
+    return std::ranges::any_of(document_.node(index).input(), follows) ||
            std::ranges::any_of(document_.captures(index), follows);
   }
 
@@ -508,7 +511,7 @@ class Importer {
 
   /// Whether a node became another name of what a carried node computes, of whose extents no formula is known.
   bool renames_unknown_extents(const NodeContext& context) const {
-    if (sizes_ == NodeContext::Sizes::all || only_renames(context.proto().op_type())) return false;
+    if (sizes_ == NodeContext::Sizes::all || only_renames(context.proto())) return false;
     return std::any_of(context.inputs().begin(), context.inputs().end(), [&](const NodeContext::Input& input) {
       if (!input.value) return false;
       const auto carried = result_.decisions.carried.find(input.value->node);
@@ -626,7 +629,7 @@ class Importer {
     }
     // Reductions keep shapes as moves do, and compute.
     const bool moves = moves_elements && first && !context.proto().op_type().starts_with("Reduce");
-    const bool moves_words = moves && is_word(*first) && (context.of_pieces() || !context.symbolic());
+    const bool moves_words = moves && is_word(*first) && (context.of_pieces() || !context.reads_extents());
     if (first && !is_real(*first) && !moves_words && !words)
       return context.decline("its elements are " + std::string(to_string(*first)), Obstacle::element_type);
     for (std::size_t i = 0; i < limit; ++i) {
@@ -679,16 +682,38 @@ class Importer {
     CarriedTypes carried = types_by_rules(row, index);
     if (std::any_of(carried.types.begin(), carried.types.end(), [](const auto& type) { return type.has_value(); }))
       return carried;
-    if (sizes_ == NodeContext::Sizes::all && has_body(index)) {
-      carried.types = types_by_bodies(document_, result_, catalog_, options_, index);
-      for (std::size_t port = 0; port < carried.types.size(); ++port) doubt(index, port, carried.types[port]);
-      return carried;
-    }
+    if (has_body(index)) return types_of_bodies(index);
     carried = types_by_schema(document_, index, read_inputs(document_.node(index)), sizes_);
     for (std::size_t port = 0; port < carried.types.size(); ++port) doubt(index, port, carried.types[port]);
     if (std::ranges::any_of(carried.types, [](const auto& type) { return type.has_value(); })) return carried;
     NodeContext context(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)), options_.pieces);
     return open_types(index, open_outputs(context));
+  }
+
+  /// Types of what control flow makes: those that its subgraphs make, numbers where these are; else as much as is known
+  /// of extents.
+  CarriedTypes types_of_bodies(int index) {
+    CarriedTypes carried;
+    if (!reads_what_follows(index)) {
+      carried.types = types_by_bodies(document_, result_, catalog_, options_, index);
+      for (std::size_t port = 0; port < carried.types.size(); ++port) doubt(index, port, carried.types[port]);
+    }
+    const std::vector<std::optional<TensorType>> numbers = carried.types;
+    const auto count = static_cast<std::size_t>(document_.node(index).output_size());
+    const auto known = std::ranges::count_if(numbers, [](const auto& type) { return type.has_value(); });
+    if (static_cast<std::size_t>(known) == count) return carried;
+    std::vector<OpenOutput> outputs =
+        open_outputs_of_bodies(document_, result_, catalog_, options_, index,
+                               [this](const std::string& name) { return follows_from_symbols(name); });
+    outputs.resize(count);
+    for (std::size_t port = 0; port < numbers.size(); ++port) {
+      if (!numbers[port]) continue;
+      outputs[port] = {numbers[port]->element, {}};
+      for (const std::int64_t extent : numbers[port]->shape) outputs[port].extents.push_back({extent, std::nullopt});
+    }
+    const bool any =
+        std::ranges::any_of(outputs, [](const OpenOutput& output) { return output.element != ElementType::other; });
+    return any ? open_types(index, outputs) : carried;
   }
 
   /// Whether extents depend on elements.
@@ -699,7 +724,11 @@ class Importer {
     CarriedTypes carried;
     if (outputs.empty()) return carried;
     carried.shape.rule = CarriedShape::Rule::stated;
-    const std::vector<NodeContext::Input> inputs = read_inputs(document_.node(index));
+    std::vector<NodeContext::Input> inputs = read_inputs(document_.node(index));
+    if (has_body(index)) {
+      std::erase_if(inputs, [](const NodeContext::Input& input) { return !input.present; });
+      for (const std::string& name : document_.captures(index)) inputs.push_back(read(name));
+    }
     for (std::size_t port = 0; port < outputs.size(); ++port) {
       const OpenOutput& output = outputs[port];
       const std::string& tensor = document_.node(index).output(static_cast<int>(port));
@@ -716,7 +745,8 @@ class Importer {
           shape.push_back(*nominal);
         }
       }
-      if (shape.size() == output.extents.size()) carried.types.back() = TensorType{output.element, shape, true};
+      if (shape.size() == output.extents.size() && output.element != ElementType::other)
+        carried.types.back() = TensorType{output.element, shape, true};
     }
     return carried;
   }
@@ -773,10 +803,16 @@ class Importer {
     if (!carried.types.empty()) return carried;
     const CarriedInputs inputs = inputs_of(index);
     if (row == nullptr || !row->moves_elements) return carried;
+    // Where extents are not known, neither is how many are 1.
+    if (sizes_ != NodeContext::Sizes::all && document_.node(index).op_type() == "Squeeze" &&
+        !plain.has_attribute("axes") && !plain.has_input(1))
+      return carried;
     // What a handler does at all sizes, else what it does at these.
     carried = types_of_moved(inputs, *row, catalog_, sizes_);
     if (carried.types.empty() && sizes_ != NodeContext::Sizes::all) {
       carried = types_of_moved(inputs, *row, catalog_, NodeContext::Sizes::all);
+      carried.shape = kept_by_slice(plain, carried);
+    } else if (sizes_ != NodeContext::Sizes::all && !strided_axes(plain).empty()) {
       carried.shape = kept_by_slice(plain, carried);
     } else if (carried.shape.rule == CarriedShape::Rule::op) {
       carried.shape.changed = kept_by_slice(plain, carried).changed;
@@ -868,7 +904,7 @@ class Importer {
     record.kind = alias ? NodeImport::Kind::alias : NodeImport::Kind::expansion;
     if (flow_.sizes() != NodeContext::Sizes::all) {
       static const std::set<std::string> windows = {"AveragePool", "Conv", "LpPool", "MaxPool"};
-      if (alias && !at_all_sizes && !only_renames(node.op_type()))
+      if (alias && !at_all_sizes && !only_renames(node))
         result_.decisions.renamed.push_back(result_.decisions.readings.size());
       const bool rounds =
           node.op_type() == "Resize" || node.op_type() == "Upsample" ||
@@ -885,6 +921,9 @@ class Importer {
       if (node.op_type() == "Reshape" && !keeps_zeros)
         for (NodeId id = first_unowned_; id < result_.graph.id_bound(); ++id)
           if (result_.graph.node(id).is_op("reshape")) result_.decisions.copying.insert(id);
+      if (const std::set<std::size_t> strided = strided_axes(context); !strided.empty())
+        for (NodeId id = first_unowned_; id < result_.graph.id_bound(); ++id)
+          if (result_.graph.node(id).is_op("slice")) result_.decisions.strided[id] = strided;
       if (windows.contains(node.op_type()))
         for (NodeId id = first_unowned_; id < result_.graph.id_bound(); ++id) result_.decisions.windows.insert(id);
       if (!alias && !record.outputs.empty() && record.outputs[0]) record_equal_extents(index, record.outputs[0]->node);
@@ -893,6 +932,22 @@ class Importer {
     for (NodeId id = first_unowned_; id < result_.graph.id_bound(); ++id)
       if (result_.graph.node(id).kind == NodeKind::op) own(id, index);
     first_unowned_ = result_.graph.id_bound();
+  }
+
+  /// Axes along which a Slice does not take each place.
+  static std::set<std::size_t> strided_axes(const NodeContext& context) {
+    NodeContext plain = context.with_inputs(context.inputs());
+    std::set<std::size_t> strided;
+    if (plain.proto().op_type() != "Slice" || plain.opset() < 10 || !plain.is_constant(4) || !plain.type(0).known)
+      return strided;
+    const std::vector<std::int64_t> steps = plain.integers(4);
+    const std::vector<std::int64_t> axes = plain.is_constant(3) ? plain.integers(3) : std::vector<std::int64_t>{};
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (std::abs(steps[i]) == 1) continue;
+      const std::int64_t axis = i < axes.size() ? axes[i] : static_cast<std::int64_t>(i);
+      strided.insert(static_cast<std::size_t>(plain.axis_from_front(axis, plain.rank(0))));
+    }
+    return strided;
   }
 
   /// Notes what the graph nodes since the last note may depend on.
@@ -1002,7 +1057,8 @@ class Importer {
       const auto hint = hints_.find(document_.find(proto.output(port)));
       if (place < types.size() && types[place] && is_reasonable(types[place]->shape))
         type = *types[place];
-      else if (hint != hints_.end() && !proto.output(port).empty() && !counts_elements(proto.op_type()))
+      else if (hint != hints_.end() && !proto.output(port).empty() && !counts_elements(proto.op_type()) &&
+               !differs_by_bodies(index, place, carried.shape))
         type = hint->second;
       node.outputs.push_back(std::move(type));
     }
@@ -1042,6 +1098,13 @@ class Importer {
   static bool counts_elements(const std::string& op_type) {
     static const std::set<std::string> all = {"Compress", "NonMaxSuppression", "NonZero", "Unique"};
     return all.contains(op_type);
+  }
+
+  /// Whether subgraphs make other extents of an output than those that the file says of it, which one of them made
+  /// once.
+  bool differs_by_bodies(int index, std::size_t port, const CarriedShape& shape) const {
+    return has_body(index) && port < shape.stated.size() &&
+           std::ranges::any_of(shape.stated[port], [](const StatedExtent& extent) { return extent.open(); });
   }
 
   /// Extents that depend on elements, of outputs that are of unknown shape because these are not free.

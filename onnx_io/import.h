@@ -103,6 +103,10 @@ class NodeContext {
     rounded,  ///< Besides, extents that are not of a batch may have been rounded.
   };
   [[nodiscard]] bool symbolic() const { return sizes_ != Sizes::all; }
+  /// Elements, or the shape, of something constant that it reads follow from symbolic extents.
+  [[nodiscard]] bool reads_extents() const {
+    return std::ranges::any_of(inputs_, [](const Input& input) { return input.from_symbols; });
+  }
   [[nodiscard]] bool may_be_rounded() const { return sizes_ == Sizes::rounded; }
   void set_sizes(Sizes sizes) { sizes_ = sizes; }
   /// The same node with other inputs.

@@ -131,11 +131,11 @@ void gelu(NodeContext& c) {
 /// Where: with a constant condition, of finite reals, x * mask + y * (1 - mask), which rules know; else a choice.
 void where(NodeContext& c) {
   const bool is_mask = c.is_constant(0) && c.type(0).element == ElementType::boolean;
-  if (!is_mask && c.symbolic()) return c.decline_not_constant(0, "its condition");
+  if (!is_mask && c.reads_extents()) return c.decline_not_constant(0, "its condition");
   if (!is_mask) return choose(c);
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
     if (!is_real(c.type(i).element) && c.type(i).element != ElementType::other) {
-      if (!c.symbolic()) return choose(c);
+      if (!c.reads_extents()) return choose(c);
       return c.decline(std::string("its elements are ") + to_string(c.type(i).element), Obstacle::element_type);
     }
     if (!c.type(i).known) return c.decline_untyped();
@@ -150,7 +150,7 @@ void where(NodeContext& c) {
   // What is not chosen may be there to be hidden: softmax of a row of -inf. A product does not hide it.
   const bool finite = is_finite(c, 1) && is_finite(c, 2) && !c.follows_from_infinity(c.value(1)) &&
                       !c.follows_from_infinity(c.value(2));
-  if (!finite && c.symbolic()) return c.decline("what it chooses from follows from a constant that is not finite");
+  if (!finite && c.reads_extents()) return c.decline("what it chooses from follows from a constant that is not finite");
   if (!finite) return choose(c);
   const Value x = masked(c, c.value(1), mask_of(c, c.shape(0), condition, false));
   const Value y = masked(c, c.value(2), mask_of(c, c.shape(0), condition, true));

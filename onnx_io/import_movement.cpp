@@ -200,7 +200,7 @@ void slice(NodeContext& c) {
     const auto is_beyond = [&](std::int64_t position) {
       return position < far - 1 && position > -far && (position > extent || position < -extent);
     };
-    if (c.symbolic() && (is_beyond(starts[i]) || is_beyond(ends[i]) || std::abs(step) != 1))
+    if (c.symbolic() && (is_beyond(starts[i]) || is_beyond(ends[i])))
       return c.decline("what it takes may depend on symbolic extents", Obstacle::symbolic);
     // One that follows from symbolic extents may count from the end, or stand for it, at other sizes: as long as it
     // lies inside, the operator below asks for just that.
@@ -222,7 +222,9 @@ void slice(NodeContext& c) {
     strides[axis] = sizes[axis] <= 1 ? 1 : step;
     if (sizes[axis] == 0 && c.is_empty({0})) return c.decline("the slice is empty");
   }
-  const bool decided_by_sizes = follows(1) || follows(2);
+  const bool decided_by_sizes =
+      follows(1) || follows(2) ||
+      (c.symbolic() && std::ranges::any_of(steps, [](std::int64_t step) { return std::abs(step) != 1; }));
   if (!decided_by_sizes && sizes == x &&
       std::all_of(strides.begin(), strides.end(), [](std::int64_t step) { return step == 1; }))
     return c.output(0, c.value(0));

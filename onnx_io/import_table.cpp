@@ -27,10 +27,9 @@ constexpr const char* axes_not_constant = "axes that are not constant, or none a
 const std::vector<ImportRow> rows = {
     {"Acos", 1, 1, all, arc_cosine, false, "atan of a quotient of roots", ""},
     {"Acosh", 1, 1, all, area_cosine, false, "asinh of a product of roots", ""},
-    {"ArgMax", 1, 1, 1, [](NodeContext& c) { place_of_extremum(c, true); }, false, "arg_max, reshape",
-     "integers; symbolic extents"},
+    {"ArgMax", 1, 1, 1, [](NodeContext& c) { place_of_extremum(c, true); }, false, "arg_max, reshape", "integers"},
     {"ArgMin", 1, 1, 1, [](NodeContext& c) { place_of_extremum(c, false); }, false, "neg, arg_max, reshape",
-     "integers; symbolic extents"},
+     "integers"},
     {"Asin", 1, 1, all, arc_sine, false, "atan of a quotient", ""},
     {"Atanh", 1, 1, all, area_tangent, false, "asinh of a quotient", ""},
     {"Attention", 3, 7, 3, attention, false,
@@ -41,7 +40,7 @@ const std::vector<ImportRow> rows = {
      "ceil_mode with count_include_pad"},
     {"BatchNormalization", 5, 5, 1, batch_normalization, false,
      "mul and add of weight-only expressions; batch_norm if a parameter is not constant", "training; spatial=0"},
-    {"Cast", 1, 1, 0, cast, false, "nothing, cast", "texts and floats of 8 bits; symbolic extents"},
+    {"Cast", 1, 1, 0, cast, false, "nothing, cast", "texts and floats of 8 bits; what follows from symbolic extents"},
     {"Celu", 1, 1, all, celu, false, "clip, div, tanh, sub, mul, relu, add", "alpha not above 0"},
     {"Clip", 1, 3, 0, clip, false, "clip, relu; maximum and neg of bounds that are computed",
      "bounds that are not f32"},
@@ -78,7 +77,7 @@ const std::vector<ImportRow> rows = {
     {"Identity", 1, 1, all, identity, true, "nothing", ""},
     {"InstanceNormalization", 3, 3, 1, instance_normalization, false, "group_norm of as many groups as channels",
      "no spatial axes"},
-    {"IsInf", 1, 1, 1, infinite, false, "is_inf", "symbolic extents"},
+    {"IsInf", 1, 1, 1, infinite, false, "is_inf", ""},
     {"LSTM", 3, 8, 3, long_short_term_memory, false,
      "lstm; at most 4 steps unrolled: matmul, add, sigmoid, tanh, mul, split, concat", recurrent_forms},
     {"LayerNormalization", 2, 3, 1, layer_normalization, false, "layer_norm, reshapes if several axes",
@@ -159,7 +158,7 @@ const std::vector<ImportRow> rows = {
     {"Upsample", 1, 2, 1, resize, true, "reshape, broadcast, reshape; gather; matmul by interpolation matrices",
      "scales that are not constant; nearest elements that depend on precision"},
     {"Where", 3, 3, 0, where, false, "mul by masks, add; select",
-     "at symbolic extents a condition that is not constant, constants that are not finite, and what follows from them"},
+     "what follows from symbolic extents, beside a condition that is not constant, or is another type than reals"},
 };
 
 // ------------------------------------------------------------------------------ types of what is only carried

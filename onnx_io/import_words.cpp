@@ -31,8 +31,14 @@ bool is_known(NodeContext& c, std::size_t i, bool (*fits)(ElementType)) {
 
 bool is_computed(ElementType type) { return is_real(type) || is_word(type); }
 
+/// What it makes would follow from extents in a way that is not followed.
 void decline_symbolic(NodeContext& c) {
-  if (c.symbolic()) c.decline("integers and truth values are not computed at symbolic extents", Obstacle::symbolic);
+  if (c.symbolic()) c.decline("what it makes follows from symbolic extents", Obstacle::symbolic);
+}
+
+/// The same, if what it reads follows from extents.
+void decline_extents(NodeContext& c) {
+  if (c.reads_extents()) decline_symbolic(c);
 }
 
 }  // namespace
@@ -45,13 +51,13 @@ void cast(NodeContext& c) {
                                : element_of(static_cast<std::int32_t>(to));
   if (type == c.type(0).element && type != ElementType::other) return c.output(0, c.value(0));
   if (!is_computed(type)) return c.decline("it changes the element type", Obstacle::element_type);
-  if (c.symbolic()) return c.decline("it changes the element type", Obstacle::element_type);
+  if (c.reads_extents()) return c.decline("it changes the element type", Obstacle::element_type);
   if (!is_known(c, 0, is_computed)) return;
   c.output(0, c.op("cast", {c.value(0)}, {{"to", SymbolValue{to_string(type)}}}));
 }
 
 void choose(NodeContext& c) {
-  decline_symbolic(c);
+  decline_extents(c);
   if (!is_known(c, 0, [](ElementType type) { return type == ElementType::boolean; })) return;
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}})
     if (!is_known(c, i, is_computed)) return;
@@ -65,7 +71,7 @@ void choose(NodeContext& c) {
 }
 
 void infinite(NodeContext& c) {
-  decline_symbolic(c);
+  decline_extents(c);
   const std::int64_t negative = c.integer("detect_negative", 1), positive = c.integer("detect_positive", 1);
   if (negative == 0 && positive == 0) return c.decline("it looks for nothing");
   if (!is_known(c, 0, is_real)) return;
@@ -74,7 +80,7 @@ void infinite(NodeContext& c) {
 }
 
 void place_of_extremum(NodeContext& c, bool maximum) {
-  decline_symbolic(c);
+  decline_extents(c);
   const std::int64_t axis = c.axis_from_front(c.integer("axis", 0), c.rank(0));
   const std::int64_t kept = c.integer("keepdims", 1), last = c.integer("select_last_index", 0);
   if (!is_known(c, 0, is_real)) return;

@@ -116,8 +116,8 @@ void import_mapped(NodeContext& c, const OperatorRegistry& registry) {
   const MappedNode node = description_of(c);
   const NodeReading reading = read_node(registry, node);
   if (reading.mapping == nullptr) return c.decline(reading.reason, obstacle_of(reading.misfit));
-  if (c.symbolic() && !registry.find(reading.mapping->op)->over_reals)
-    return c.decline("integers and truth values are not computed at symbolic extents", Obstacle::symbolic);
+  if (c.reads_extents() && !registry.find(reading.mapping->op)->over_reals)
+    return c.decline("what it makes follows from symbolic extents", Obstacle::symbolic);
   std::vector<Value> operands;
   for (const std::size_t i : reading.arguments)
     operands.push_back(reading.common ? c.broadcast(c.value(i), *reading.common) : c.value(i));

@@ -99,7 +99,7 @@ struct FreeExtent {
   Value value;         ///< which is this one,
   std::size_t axis = 0;
   std::int64_t more = 0;  ///< At these sizes: what was added to what the node gives it.
-  /// It depends on elements, and there may be none. Others are at least 1.
+  /// It depends on elements, and there may be none. Others are at least 1 in models that have no such extents.
   bool open = false;
 };
 
@@ -120,6 +120,8 @@ struct SizeDecisions {
   std::vector<std::size_t> renamed;
   /// Nodes that round extents as is right for the image that they read (pads, ceilings), from its third axis on.
   std::map<NodeId, Value> rounded;
+  /// Slices that take every so many places along some axes: how many these are is known of extents that are numbers.
+  std::map<NodeId, std::set<std::size_t>> strided;
   /// Nodes that do not exist where their windows do not fit into what they read.
   std::set<NodeId> windows;
   /// Reshapes that copy an extent where their list has 0.

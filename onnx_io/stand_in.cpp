@@ -133,8 +133,11 @@ double total_flops(const Graph& graph, const OperatorRegistry& registry) {
   return flops;
 }
 
-bool only_renames(const std::string& op_type) {
-  return op_type == "Cast" || op_type == "Dropout" || op_type == "Identity";
+bool only_renames(const onnx::NodeProto& node) {
+  const std::string& op_type = node.op_type();
+  // All of one part is the whole.
+  return op_type == "Cast" || op_type == "Dropout" || op_type == "Identity" ||
+         (op_type == "Split" && node.output_size() == 1) || (op_type == "Concat" && node.input_size() == 1);
 }
 
 CarriedTypes types_of_moved(const CarriedInputs& carried, const ImportRow& row, const OperatorRegistry& registry,
@@ -151,7 +154,7 @@ CarriedTypes types_of_moved(const CarriedInputs& carried, const ImportRow& row, 
       types.types.back() = TensorType{carried.inputs[0].type.element, stand_in->graph.type(*output).shape, true};
   }
   types.shape = shape_of_one_operator(stand_in->graph, stand_in->outputs, stand_in->places);
-  if (types.shape.rule == CarriedShape::Rule::same && !only_renames(carried.document->node(carried.node).op_type()))
+  if (types.shape.rule == CarriedShape::Rule::same && !only_renames(carried.document->node(carried.node)))
     types.shape = {};
   return types;
 }

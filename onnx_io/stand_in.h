@@ -29,7 +29,7 @@ struct CarriedInputs {
 /// The arithmetic of the operators of a graph that do not depend on constants alone, as Work counts it.
 [[nodiscard]] double total_flops(const Graph& graph, const OperatorRegistry& registry);
 
-/// Operators whose results are other names of what they read at all sizes.
-[[nodiscard]] bool only_renames(const std::string& op_type);
+/// Whether a node that makes another name of what it reads does so at all sizes.
+[[nodiscard]] bool only_renames(const onnx::NodeProto& node);
 
 }  // namespace taso

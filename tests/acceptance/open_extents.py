@@ -4,7 +4,7 @@
     open_extents.py PROGRAMS WORK [--graphs N] [--seed S] [--verbose]
 
 At the head of each model are nodes that make as many rows as a mask or a number chooses, none included (NonZero, Compress, TopK, NonMaxSuppression, Unique, Slice,
-Reshape, Expand, Range, ...), behind them products, chains, concatenations, reductions along and across these rows, reshapes by lists that are computed from
+Reshape, Expand, Range, ..., branches of an If of different extents, a Loop), behind them products, chains, concatenations, reductions along and across these rows, reshapes by lists that are computed from
 them. The result of `taso-opt --cost launches` must compute what the model does, whatever the number of rows; where the model itself does not run in ONNX
 Runtime, nothing is asked. The exit code is 1 if one differs."""
 import argparse
@@ -62,7 +62,7 @@ class Drawn:
 
     # What makes the rows.
     def head(self):
-        kind = self.rng.integers(12)
+        kind = self.rng.integers(16)
         x = self.input("x", T.FLOAT, (8, WIDTH))
         rows = f"rows{len(self.rows)}"
         if kind == 0:
@@ -105,8 +105,62 @@ class Drawn:
             _, order = self.add("TopK", [self.input("mask", T.FLOAT, (8, 3)), self.integers(2)], 2, axis=1)
             places = self.add("Cast", [self.add("Transpose", [self.add("NonZero", [order])], perm=[1, 0])], to=T.FLOAT)
             return self.columns(places, 2, rows)
+        if kind in (12, 13):  # Branches of different extents; of what is found there may be none.
+            few = self.input("k", T.INT64, (1,))
+            condition = self.add("Squeeze", [self.add("Less", [few, self.integers(int(self.rng.integers(1, 9)))])])
+            fixed = int(self.rng.integers(3))
+            with_none = lambda: self.constant(np.zeros((fixed, WIDTH), np.float32))
+            chosen = self.input("chosen", T.BOOL, (8,))
+            some = lambda: self.add("Relu", [self.add("Neg", [self.add("Compress", [x, chosen], axis=0)])])
+            made = self.branch(condition, [None, WIDTH], *((with_none, some) if kind == 12 else (some, lambda: self.add("Tanh", [self.add("Neg", [x])]))))
+            return self.columns(made, WIDTH, rows)
+        if kind == 14:  # As detectors have it: where there are boxes, their numbers after suppression.
+            kept = self.add("Compress", [self.input("boxes", T.FLOAT, (8, 4)), self.input("chosen", T.BOOL, (8,))], axis=0)
+            score = self.add("ReduceMax", [kept], axes=[1], keepdims=0)
+            none = self.add("Equal", [self.add("ReduceProd", [self.add("Shape", [kept])], keepdims=0), self.constant(np.int64(0))])
+
+            def suppressed():
+                scores = self.add("Unsqueeze", [score, self.integers(0, 1)])
+                boxes = self.add("Unsqueeze", [kept, self.integers(0)])
+                found = self.add("NonMaxSuppression", [boxes, scores, self.integers(9), self.constant(np.array([0.5], np.float32))])
+                return self.add("Squeeze", [self.add("Gather", [found, self.integers(2)], axis=1), self.integers(1)])
+
+            index = self.branch(none, [None], lambda: self.constant(np.zeros(0, np.int64)), suppressed, T.INT64)
+            if self.rng.random() < 0.5:
+                index = self.add("Slice", [index, self.integers(0), self.integers(3), self.integers(0)])
+            found = self.add("Gather", [kept, index], axis=0)
+            if self.rng.random() < 0.5:  # Each second coordinate.
+                self.columns(self.add("Slice", [found, self.integers(int(self.rng.integers(2))), self.integers(2**62), self.integers(1), self.integers(2)]), 2, rows)
+            mask = self.add("And", [self.add("Greater", [found, self.floats(1)]), self.add("Less", [found, self.floats(1)])])
+            self.columns(self.add("Where", [mask, found, self.floats(4)]), 4, rows)
+            return self.columns(found, 4, rows)
+        if kind == 15:  # Rows that a loop adds, and the last of them.
+            times = self.add("Squeeze", [self.input("k", T.INT64, (1,)), self.integers(0)])
+            outer, self.nodes = self.nodes, []
+            turn, go, state, last = (self.name() for _ in range(4))
+            row = self.add("Slice", [self.add("Tanh", [self.add("Neg", [x])]), self.add("Unsqueeze", [turn, self.integers(0)]), self.add("Unsqueeze", [self.add("Add", [turn, self.constant(np.int64(1))]), self.integers(0)]), self.integers(0)])
+            outputs = [self.add("Identity", [go]), self.add("Concat", [state, row], axis=0), self.add("Add", [last, row])]
+            scalar = lambda name, element: helper.make_tensor_value_info(name, element, [])
+            floats = lambda name, extents: helper.make_tensor_value_info(name, T.FLOAT, extents)
+            body = helper.make_graph(self.nodes, "body", [scalar(turn, T.INT64), scalar(go, T.BOOL), floats(state, [None, WIDTH]), floats(last, [1, WIDTH])],
+                                     [scalar(outputs[0], T.BOOL), floats(outputs[1], [None, WIDTH]), floats(outputs[2], [1, WIDTH])])
+            self.nodes = outer
+            first = self.constant(np.zeros((int(self.rng.integers(2)), WIDTH), np.float32))
+            made, last = self.add("Loop", [times, "", first, self.floats(1, WIDTH)], 2, body=body)
+            self.columns(last, WIDTH, f"last of {rows}")
+            return self.columns(made, WIDTH, rows)
         places = self.add("Transpose", [self.add("NonZero", [self.input("mask", T.FLOAT, (8, 3))])], perm=[1, 0])
         return self.columns(self.add("GatherND", [self.floats(8, 3, WIDTH), places]), WIDTH, rows)
+
+    def branch(self, condition, extents, then, other, element=T.FLOAT):
+        """An If whose branches are what two functions add; what they give is named anew there."""
+        branches = {}
+        for branch, make in (("then_branch", then), ("else_branch", other)):
+            outer, self.nodes = self.nodes, []
+            made = self.add("Identity", [make()])
+            branches[branch] = helper.make_graph(self.nodes, branch, [], [helper.make_tensor_value_info(made, element, extents)])
+            self.nodes = outer
+        return self.add("If", [condition], **branches)
 
     def pick(self):
         return self.rows[self.rng.integers(len(self.rows))]
@@ -114,7 +168,7 @@ class Drawn:
     # What is done with them.
     def step(self):
         value, columns, rows = self.pick()
-        kind = self.rng.integers(19)
+        kind = self.rng.integers(22)
         if kind <= 1:  # Siblings, which one product may be.
             for _ in range(int(self.rng.integers(1, 4))):
                 width = int(self.rng.integers(1, 5))
@@ -200,6 +254,24 @@ class Drawn:
             shape = self.add("Concat", [rows_again, rows_again, self.integers(columns)], axis=0)
             square = self.add("Identity", [self.add("Reshape", [line, shape])])
             self.outputs.append((square, T.FLOAT, [None, None, columns]))
+        elif kind == 19:  # Choices by masks of integers and reals.
+            whole = self.add("Cast", [self.add("Mul", [value, self.constant(np.float32(7))])], to=T.INT64)
+            rest = self.add("Sub", [whole, self.add("Mul", [self.add("Div", [whole, self.constant(np.int64(2))]), self.constant(np.int64(2))])])
+            odd = self.add("Not", [self.add("Equal", [rest, self.constant(np.int64(0))])])
+            self.columns(self.add("Where", [odd, value, self.add("Neg", [value])]), columns, rows)
+            self.columns(self.add("Cast", [self.add("Concat", [whole, rest], axis=1)], to=T.FLOAT), 2 * columns, rows)
+        elif kind == 20:  # Every so many columns, and rows.
+            step = int(self.rng.integers(2, 4))
+            start = int(self.rng.integers(columns))
+            self.columns(self.add("Slice", [value, self.integers(start), self.integers(2**62), self.integers(1), self.integers(step)]), len(range(start, columns, step)), rows)
+            if self.rng.random() < 0.5:
+                start = int(self.rng.integers(-3, 3))
+                self.columns(self.add("Slice", [value, self.integers(start), self.integers(2**62), self.integers(0), self.integers(step)]), columns, f"{rows} from {start} by {step}")
+        elif kind == 21:  # The row's place, which a list of integers says.
+            best = self.add("ArgMax", [value], axis=1, keepdims=1)
+            self.columns(self.add("Cast", [best], to=T.FLOAT), 1, rows)
+            taken = self.add("GatherElements", [value, best], axis=1)
+            self.columns(self.add("Split", [self.add("Cast", [self.add("Cast", [taken], to=T.FLOAT)], to=T.FLOAT)], 1, axis=1), 1, rows)
         elif kind == 16 and not self.outputs:
             self.outputs.append((self.add("Shape", [value]), T.INT64, [2]))
 
