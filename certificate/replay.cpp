@@ -11,12 +11,13 @@
 #include "onnx_io/model.h"
 #include "operators/node_maps.h"
 #include "support/file.h"
+#include "support/one_line.h"
 
 namespace taso {
 namespace {
 
 Error not_proved(std::string message, const std::string& file = "") {
-  return Error{ErrorCode::not_proved, std::move(message), {.file = file}};
+  return Error{ErrorCode::not_proved, one_line(std::move(message)), {.file = file}};
 }
 
 /// Whether a file is the one that the certificate names.

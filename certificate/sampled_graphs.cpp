@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "graph/reals.h"
+#include "support/one_line.h"
 
 namespace taso {
 namespace {
@@ -18,7 +19,7 @@ using Integers = std::vector<std::int64_t>;
 /// Times that a graph is made anew because more is known of its sizes.
 constexpr std::size_t most_passes = 16;
 
-Error not_for_all_sizes(std::string message) { return Error{ErrorCode::not_proved, std::move(message), {}}; }
+Error not_for_all_sizes(std::string message) { return Error{ErrorCode::not_proved, one_line(std::move(message)), {}}; }
 
 bool all_equal(const Integers& values) {
   return std::all_of(values.begin(), values.end(), [&](std::int64_t value) { return value == values[0]; });

@@ -11,6 +11,7 @@
 #include "certificate/replay.h"
 #include "certificate/sampled_graphs.h"
 #include "support/hash.h"
+#include "support/one_line.h"
 #include "support/random.h"
 
 namespace taso {
@@ -36,7 +37,7 @@ constexpr std::size_t most_readings = 16;
 /// Far sizes, each tried for each symbol, as are the smallest ones.
 constexpr std::int64_t far_sizes[] = {700, 3000, 20000};
 
-Error unproved(std::string message) { return Error{ErrorCode::not_proved, std::move(message), {}}; }
+Error unproved(std::string message) { return Error{ErrorCode::not_proved, one_line(std::move(message)), {}}; }
 
 /// Sizes that are tried: of first axes (batches) and of others, which are multiples of `unit`.
 struct Scale {

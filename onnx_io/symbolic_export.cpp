@@ -8,6 +8,7 @@
 
 #include "onnx_io/in_quotes.h"
 #include "onnx_io/joined_moves.h"
+#include "support/one_line.h"
 
 namespace taso {
 namespace {
@@ -134,7 +135,7 @@ class SymbolicExporter {
   using Constants = std::map<std::string, std::shared_ptr<const ConstantData>>;
 
   [[nodiscard]] Error wrong(const std::string& what) const {
-    return Error{ErrorCode::not_proved, what, {.file = document_.path()}};
+    return Error{ErrorCode::not_proved, one_line(what), {.file = document_.path()}};
   }
 
   /// The contents of a constant of the model; null if it is none.

@@ -1,7 +1,6 @@
 #include "support/status.h"
 
-#include <algorithm>
-#include <cctype>
+#include "support/one_line.h"
 
 namespace taso {
 
@@ -19,10 +18,7 @@ std::string Error::to_string() const {
 }
 
 Error bad_input(std::string message, SourceLocation where) {
-  // What is quoted from a file may hold any bytes, the end of a line among them.
-  std::replace_if(
-      message.begin(), message.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
-  return {ErrorCode::bad_input, std::move(message), std::move(where)};
+  return {ErrorCode::bad_input, one_line(std::move(message)), std::move(where)};
 }
 
 Error internal_error(std::string message) { return {ErrorCode::internal, std::move(message), {}}; }

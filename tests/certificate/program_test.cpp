@@ -207,6 +207,8 @@ TEST_F(CertificateProgram, OtherStepsAreRefused) {
     json = good;
     json["steps"][i]["rule"] = "no_such_rule";
     refused(json, "step " + std::to_string(i) + ": the certificate has no rule 'no_such_rule'");
+    json["steps"][i]["rule"] = "two\nlines";
+    refused(json, "step " + std::to_string(i) + ": the certificate has no rule 'two?lines'");
   }
   ordered_json json = good;
   json["rules"].push_back(json["rules"][0]);
