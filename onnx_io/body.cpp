@@ -233,9 +233,9 @@ Expected<Body> read_open_body(const Document& document, const ImportedModel& imp
       graph.mutable_input(i)->clear_type();
       continue;
     }
-    const auto& [type, open] = extents.inputs[position];
-    declare_open(
-        *graph.mutable_input(i), type, [&open](std::size_t axis) { return open.contains(axis); }, inside.symbol_sizes);
+    const auto& input = extents.inputs[position];
+    const auto is_open = [&open = input.second](std::size_t axis) { return open.contains(axis); };
+    declare_open(*graph.mutable_input(i), input.first, is_open, inside.symbol_sizes);
   }
   std::vector<std::pair<std::string, TensorContents>> constants;
   for (const std::string& name : outside_of(subgraph)) {
