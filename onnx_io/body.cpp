@@ -234,8 +234,8 @@ Expected<Body> read_open_body(const Document& document, const ImportedModel& imp
       continue;
     }
     const auto& input = extents.inputs[position];
-    const auto is_open = [&open = input.second](std::size_t axis) { return open.contains(axis); };
-    declare_open(*graph.mutable_input(i), input.first, is_open, inside.symbol_sizes);
+    const auto is_open = [&input](std::size_t axis) { return input.open.contains(axis); };
+    declare_open(*graph.mutable_input(i), input.type, is_open, inside.symbol_sizes);
   }
   std::vector<std::pair<std::string, TensorContents>> constants;
   for (const std::string& name : outside_of(subgraph)) {

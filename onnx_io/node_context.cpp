@@ -229,7 +229,10 @@ namespace {
 
 /// Whether an index is computed of numbers that are no indices themselves, so that it may be outside of an axis where
 /// the model's inputs are not those that it is made for: no random ones would do then.
-bool may_be_outside(const Graph& graph, Value index, std::int64_t extent) {
+///
+/// At symbolic sizes numbers that are equal by chance must not decide, as a model has one form at all sizes: places in
+/// an axis are inside of one as long.
+bool may_be_outside(const Graph& graph, Value index, std::int64_t extent, bool symbolic) {
   static const std::set<std::string_view> moving = {"broadcast", "cast",  "concat", "gather",   "gather_elements",
                                                     "reshape",   "slice", "split",  "transpose"};
   std::set<NodeId> seen;
@@ -243,11 +246,10 @@ bool may_be_outside(const Graph& graph, Value index, std::int64_t extent) {
       const TensorType& type = graph.type(node.inputs[0]);
       const auto axis =
           static_cast<std::size_t>(static_cast<std::int64_t>(type.shape.size()) + node.attributes.integer("axis"));
-      if (type.shape[axis] > extent) return true;
+      if (type.shape[axis] > extent || (symbolic && type.shape[axis] != extent)) return true;
       continue;
     }
-    // Random indices are 0 or 1 where it is not seen what they are for.
-    if (!moving.contains(node.op) || (extent < 2 && node.op != "reshape")) return true;
+    if (!moving.contains(node.op)) return true;
     for (const Value& input : node.inputs) {
       if (!is_integer(graph.type(input).element)) return true;
       stack.push_back(input);
@@ -260,10 +262,10 @@ bool may_be_outside(const Graph& graph, Value index, std::int64_t extent) {
 
 Value NodeContext::op(std::string_view name, std::vector<Value> inputs, const Attributes& attributes) {
   if (stopped()) return {};
-  if ((name == "gather" || name == "gather_elements") && !symbolic() && !pieces_ && inputs.size() == 2) {
+  if ((name == "gather" || name == "gather_elements") && !pieces_ && inputs.size() == 2) {
     const Shape& shape = shape_of(inputs[0]);
     const auto axis = static_cast<std::size_t>(static_cast<std::int64_t>(shape.size()) + attributes.integer("axis"));
-    if (axis < shape.size() && may_be_outside(*graph_, inputs[1], shape[axis])) {
+    if (axis < shape.size() && may_be_outside(*graph_, inputs[1], shape[axis], symbolic())) {
       decline("whether its indices, which are computed, are inside is not known before run time");
       return {};
     }
