@@ -153,6 +153,7 @@ Expected<Body> read_body(const Document& document, const ImportedModel& imported
   const onnx::GraphProto& subgraph = subgraph_at(document, place);
   onnx::GraphProto graph = subgraph;
   std::vector<std::pair<std::string, TensorContents>> constants;
+  bool all_known = true;  // Of what is read from outside.
   for (const std::string& name : outside_of(subgraph)) {
     const int tensor = document.find(name);
     if (tensor < 0) return document.error(document.describe(place.node) + ": its subgraph reads what nothing defines");
@@ -162,7 +163,14 @@ Expected<Body> read_body(const Document& document, const ImportedModel& imported
     }
     onnx::ValueInfoProto& input = *graph.add_input();
     input.set_name(name);
-    declare(input, type_of(document, imported, name));
+    const TensorType type = type_of(document, imported, name);
+    declare(input, type);
+    all_known = all_known && type.known;
+  }
+  // What the file says of tensors that are made of others of any extents may be what they were when it was written.
+  if (!all_known) {
+    graph.clear_value_info();
+    for (onnx::ValueInfoProto& output : *graph.mutable_output()) output.clear_type();
   }
   const IterationInputs given = inputs_of_iteration(document, imported, place.node);
   std::set<int> assumed;  // States whose shapes are those of what the node reads.

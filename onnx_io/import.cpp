@@ -754,8 +754,8 @@ class Importer {
   /// What stands for a free extent that depends on elements: another number for each, as far as there are. Of a tensor
   /// with many they are small, as they are multiplied by each other.
   std::optional<std::int64_t> nominal_extent(const std::string& tensor, std::size_t axis) const {
-    static constexpr std::array<std::int64_t, 24> of_few = {
-        61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179};
+    static constexpr std::array<std::int64_t, 24> of_few = {61,  67,  71,  73,  79,  83,  89,  97,  101, 103, 107, 109,
+                                                            113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179};
     static constexpr std::array<std::int64_t, 10> of_many = {11, 13, 17, 19, 23, 29, 31, 37, 41, 43};
     if (!options_.opened.contains(tensor)) return std::nullopt;
     std::size_t place = 0;

@@ -121,6 +121,26 @@ TEST_F(BodyTest, ARewrittenBodyTakesThePlaceOfTheSubgraph) {
   EXPECT_EQ(after.graph().node_size(), 3);
 }
 
+// A subgraph that was traced at one size says numbers of what it makes of tensors of any.
+TEST_F(BodyTest, WhatIsSaidOfTensorsOfAnyExtentsIsNotBelieved) {
+  const char* const traced = R"(
+g (float[N, 4] x, int64 k) => (float[A, B] y, int64[C] z)
+<int64 zero = {0}>
+{
+  y, z = Loop (k, "", x) <body = b (int64 i, bool more, float[3, 4] s) => (bool co, float[3, 4] t, int64 rows) {
+    co = Identity (more)
+    t = Sigmoid (x)
+    shape = Shape (t)
+    rows = Gather (shape, zero)
+  }>
+}
+)";
+  const Model inside = body(read(traced), {"y", "body"});
+  ASSERT_EQ(inside.outputs().size(), 3U);
+  EXPECT_FALSE(inside.outputs()[1].type.known);
+  EXPECT_FALSE(inside.carried_nodes().empty());
+}
+
 TEST_F(BodyTest, WhatIsNotRewrittenIsNotChanged) {
   const Model model = read(choice);
   const Model inside = body(model, {"z", "else_branch"});
