@@ -448,15 +448,11 @@ TapeRunner::TapeRunner(const BlockTape& tape, const std::vector<BlockBuffer>& bu
       steps_(tape.plan_->stage().extents.size()),
       blocks_(tape.blocks_),
       turned_(turned.places(tape.turned_)),
-      scalars_(tape.scalars_) {
+      scalars_(tape.scalars_),
+      follows_(!tape.turned_.empty() ||
+               std::any_of(tape.steps_.begin(), tape.steps_.end(), [](const TapeStep& step) { return step.once; })) {
   values_.reserve(tape.plan_->stage().forms.size());
   for (const Affine& form : tape.plan_->stage().forms) values_.push_back(form.base);
-}
-
-void TapeRunner::step(std::uint32_t variable, std::int64_t count) {
-  for (const auto& [form, coefficient] : tape_->plan_->stage().steps[variable]) values_[form] += coefficient * count;
-  steps_[variable] += count;
-  fresh_ = fresh_ || tape_->outside_[variable];
 }
 
 void TapeRunner::compute(std::int64_t count, float* elements) {
@@ -552,6 +548,10 @@ void TapeRunner::chain(const TapeStep& step, std::int64_t count, float* y) {
   pairs()
       .find(Arithmetic::multiply, step.fourth, false)
       .find(false, step.d.one, step.e.one)(y, at(step.d), at(step.e), y, count);
+}
+
+const float* TapeRunner::turned_at(const TapeValue& value) const {
+  return turned_[value.index]->elements.data() + steps_[value.buffer] * tape_->plan_->block();
 }
 
 void TapeRunner::turn(const TapeStep& step, std::int64_t count) {

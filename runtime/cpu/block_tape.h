@@ -104,7 +104,12 @@ class TapeRunner {
   /// `buffers` by number (LoweredBody), and `turned`, are referred to; of stride 1.
   TapeRunner(const BlockTape& tape, const std::vector<BlockBuffer>& buffers, TurnedBlocks& turned);
 
-  void step(std::uint32_t variable, std::int64_t count);
+  void step(std::uint32_t variable, std::int64_t count) {
+    for (const auto& [form, coefficient] : tape_->plan_->stage().steps[variable]) values_[form] += coefficient * count;
+    if (!follows_) return;
+    steps_[variable] += count;
+    fresh_ = fresh_ || tape_->outside_[variable];
+  }
   [[nodiscard]] std::int64_t place() const { return values_[tape_->plan_->stage().write]; }
   void compute(std::int64_t count, float* elements);
 
@@ -116,12 +121,13 @@ class TapeRunner {
       case TapeValue::Place::block:
         return blocks_[value.index].data();
       case TapeValue::Place::turned:
-        return turned_[value.index]->elements.data() + steps_[value.buffer] * tape_->plan_->block();
+        return turned_at(value);
       case TapeValue::Place::scalar:
         break;
     }
     return &scalars_[value.index];
   }
+  [[nodiscard]] const float* turned_at(const TapeValue& value) const;
   [[nodiscard]] float* result(const TapeValue& value) {
     return value.place == TapeValue::Place::block ? blocks_[value.index].data() : &scalars_[value.index];
   }
@@ -143,6 +149,7 @@ class TapeRunner {
   std::vector<std::array<float, block_elements>> blocks_;
   std::vector<TurnedBlocks::Blocks*> turned_;
   std::vector<float> scalars_;
+  bool follows_;                 ///< Whether something is taken once, or transposed: loop variables matter.
   bool fresh_ = true;            ///< What is taken once is to be taken.
   std::int64_t last_count_ = 0;  ///< Elements of the block before.
 };
