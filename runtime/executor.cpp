@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <map>
 #include <optional>
 #include <set>
-#include <string_view>
 
 #include "graph/reals.h"
 #include "runtime/access.h"
@@ -14,6 +12,7 @@
 #include "runtime/concat_in_place.h"
 #include "runtime/device_program.h"
 #include "runtime/fusion.h"
+#include "runtime/input_bounds.h"
 #include "runtime/measure.h"
 #include "runtime/request_estimate.h"
 #include "runtime/storage.h"
@@ -35,43 +34,6 @@ struct ExecutorStep {
   std::unique_ptr<Kernel> kernel;
   std::vector<Location> inputs, outputs;
 };
-
-/// Per graph input: random integers are below this, which is 2 unless it is read as an index, moved before or not.
-std::vector<std::int64_t> bounds_of_inputs(const Graph& graph, const OperatorRegistry& registry) {
-  static const std::set<std::string_view> moving = {"broadcast", "cast",  "concat", "gather",   "gather_elements",
-                                                    "reshape",   "slice", "split",  "transpose"};
-  std::map<NodeId, std::int64_t> least;  // Of what a node computes that is an index, or part of one.
-  const auto limit = [&](const Value& value, std::int64_t bound) {
-    const auto [place, is_new] = least.emplace(value.node, bound);
-    if (!is_new) place->second = std::min(place->second, bound);
-  };
-  const std::vector<NodeId> order = graph.topological_order();
-  for (std::size_t place = order.size(); place-- > 0;) {
-    const Node& node = graph.node(order[place]);
-    if (node.kind != NodeKind::op || node.weight_only || !registry.defines(node.op)) continue;
-    std::vector<TensorType> types;
-    bool integers = false;
-    for (const Value& input : node.inputs) {
-      types.push_back(graph.type(input));
-      const ElementType element = types.back().element;
-      integers = integers || element == ElementType::i32 || element == ElementType::i64;
-    }
-    if (!integers) continue;
-    const std::vector<std::int64_t> bounds = registry.index_bounds(node.op, node.attributes, types);
-    for (std::size_t i = 0; i < bounds.size(); ++i)
-      if (bounds[i] > 0) limit(node.inputs[i], bounds[i]);
-    const auto bound = least.find(order[place]);
-    if (bound == least.end() || !moving.contains(node.op)) continue;
-    const std::size_t moved = node.op == "concat" ? node.inputs.size() : 1;
-    for (std::size_t i = 0; i < moved; ++i) limit(node.inputs[i], bound->second);
-  }
-  std::vector<std::int64_t> bounds;
-  for (const NodeId input : graph.inputs()) {
-    const auto bound = least.find(input);
-    bounds.push_back(bound == least.end() ? 2 : bound->second);
-  }
-  return bounds;
-}
 
 HostTensor random_input(const TensorType& type, const std::string& name, std::int64_t bound, std::uint64_t seed) {
   HostTensor tensor;
@@ -392,7 +354,7 @@ struct Executor::State {
       }
       return packed->data();
     };
-    input_bounds = bounds_of_inputs(graph, library.registry());
+    input_bounds = input_bounds_of(graph, library.registry());
     if (backend && options.more_kernels == nullptr) {
       origin = Origin{graph, &library, options};
       origin->options.weights = store;  // they need not be laid out again
@@ -800,7 +762,7 @@ std::vector<HostTensor> Executor::random_inputs(std::uint64_t seed) const {
 
 Expected<std::vector<HostTensor>> random_inputs(const Graph& graph, const OperatorRegistry& registry,
                                                 std::uint64_t seed) {
-  const std::vector<std::int64_t> bounds = bounds_of_inputs(graph, registry);
+  const std::vector<std::int64_t> bounds = input_bounds_of(graph, registry);
   std::vector<HostTensor> tensors;
   for (std::size_t i = 0; i < bounds.size(); ++i) {
     const Node& input = graph.node(graph.inputs()[i]);

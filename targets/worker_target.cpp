@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <map>
 #include <mutex>
 #include <unordered_map>
 #include <unordered_set>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "optimizer/paired_times.h"
+#include "runtime/input_bounds.h"
 #include "runtime/measure.h"
 #include "targets/part_file.h"
 #include "targets/runtime_parts.h"
@@ -179,21 +179,7 @@ struct WorkerTarget::State {
 
   /// What a whole graph is fed.
   [[nodiscard]] Expected<std::vector<ModelInput>> inputs_of(const Graph& graph) const {
-    std::map<NodeId, std::int64_t> bounds;
-    for (const NodeId id : graph.topological_order()) {
-      const Node& node = graph.node(id);
-      if (node.kind != NodeKind::op) continue;
-      std::vector<TensorType> types;
-      for (const Value& input : node.inputs) types.push_back(graph.type(input));
-      const std::vector<std::int64_t> below = registry->index_bounds(node.op, node.attributes, types);
-      for (std::size_t i = 0; i < below.size(); ++i) {
-        if (below[i] == 0) continue;
-        NodeId source = node.inputs[i].node;
-        while (graph.node(source).is_op("reshape")) source = graph.node(source).inputs[0].node;
-        std::int64_t& bound = bounds[source];
-        bound = bound == 0 ? below[i] : std::min(bound, below[i]);
-      }
-    }
+    const std::vector<std::int64_t> bounds = input_bounds_of(graph, *registry);
     std::vector<ModelInput> inputs;
     const std::vector<TensorDeclaration>& declared = model->inputs();
     for (std::size_t i = 0; i < graph.inputs().size(); ++i) {
@@ -202,8 +188,7 @@ struct WorkerTarget::State {
       if (!type.known || type_name(type.element).empty())
         return runtime_failure(
             fmt::format("input \"{}\" is of a type or shape that no random input is made of", declared[i].name));
-      const auto bound = bounds.find(id);
-      inputs.push_back({declared[i].name, type, 0, bound == bounds.end() ? 2 : bound->second});
+      inputs.push_back({declared[i].name, type, 0, bounds[i]});
     }
     return inputs;
   }

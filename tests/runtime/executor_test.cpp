@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/input_bounds.h"
 #include "runtime/weights.h"
 #include "tests/runtime/fixtures.h"
 
@@ -53,6 +54,20 @@ TEST(Executor, RandomIndicesStayInRange) {
     EXPECT_GT(std::ranges::max(inputs[1].to_integers()), 3);
     EXPECT_TRUE(executor.run(inputs).ok());
   }
+}
+
+TEST(Executor, BoundsOfIndicesThatAreMoved) {
+  const Graph graph = graph_of(R"(
+input x f32[5, 1, 4]
+input i i64[2, 3]
+input j i64[6]
+input k i64[3]
+rows = slice(i; starts=[0, 0], sizes=[1, 3], steps=[1, 1])
+output gather(x, reshape(rows; shape=[3]); axis=-2)
+output gather(x, concat(j, k; axis=-1); axis=-1)
+output gather(x, k; axis=-3)
+)");
+  EXPECT_EQ(input_bounds_of(graph, library().registry()), (std::vector<std::int64_t>{2, 1, 4, 4}));
 }
 
 TEST(Executor, UnusedInputsMayBeAnything) {
