@@ -2,8 +2,8 @@
 // models of ours, the checker repeats it, or says in one line what does not hold.
 //
 // Bytes alone would hardly get beyond the parser, so an input is changed as JSON: a number, a text or a place in a list
-// or an object becomes another one, goes or is there twice, or comes from another part of it. The files that an input
-// names, and their sizes and hashes, are those of the model whose name it starts with.
+// or an object becomes another one, goes or is there twice, or comes from another part of it. Sizes and hashes of
+// the files are taken to be those of the model that an input names, or of the first one.
 #include <unistd.h>
 
 #include <cstdint>
