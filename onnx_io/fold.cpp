@@ -5,11 +5,13 @@
 #include <cstring>
 #include <map>
 #include <type_traits>
+#include <utility>
 
 #include "graph/reals.h"
 #include "graph/words.h"
 #include "operators/evaluate.h"
 #include "operators/machine_ring.h"
+#include "operators/plain_reads.h"
 
 namespace taso {
 namespace {
@@ -102,12 +104,20 @@ void copy_box(const Reader<Real>& from, std::int64_t from_offset, const Shape& f
 template <class Real>
 class Evaluator {
  public:
-  explicit Evaluator(const OperatorRegistry& registry) : registry_(registry) {}
+  Evaluator(const OperatorRegistry& registry, std::int64_t most_elements)
+      : registry_(registry), most_elements_(most_elements) {}
 
   Expected<std::vector<Constant>> evaluate_node(const Node& node, const std::vector<Constant>& inputs) {
+    const bool is_of_splats =
+        std::none_of(inputs.begin(), inputs.end(), [](const Constant& input) { return input->is_dense(); });
+    if (!is_of_splats) TASO_RETURN_IF_ERROR(check_size(node.outputs[0]));
     if (auto moved = move_elements(node, inputs); !moved.empty()) return moved;
     if (auto element_wise = arithmetic(node, inputs)) return std::vector<Constant>{element_wise};
     if (auto product = matrix_product(node, inputs)) return std::vector<Constant>{product};
+    const OperatorDefinition* const definition = registry_.find(node.op);
+    if (is_of_splats && definition != nullptr && reads_at_place_alone(*definition)) return by_one_element(node, inputs);
+    TASO_RETURN_IF_ERROR(check_size(node.outputs[0]));
+    for (const Constant& input : inputs) TASO_RETURN_IF_ERROR(check_size(input->type()));
     return by_definition(node, inputs);
   }
 
@@ -117,7 +127,8 @@ class Evaluator {
     std::span<const std::byte> element;
     for (const Constant& input : inputs) {
       if (input->is_dense()) return {};
-      if (!element.empty() && std::memcmp(element.data(), input->splat_element().data(), sizeof(Real)) != 0) return {};
+      if (!element.empty() && std::memcmp(element.data(), input->splat_element().data(), element.size()) != 0)
+        return {};
       element = input->splat_element();
     }
     return element;
@@ -128,14 +139,14 @@ class Evaluator {
     if (!several && node.op != "reshape" && node.op != "transpose" && node.op != "broadcast" && node.op != "slice" &&
         node.op != "pad" && node.op != "enlarge")
       return {};
-    for (const Constant& input : inputs)
-      if (input->type().element != Reals<Real>::element) return {};
     if (const auto element = common_splat(inputs); !element.empty() && node.op != "pad" && node.op != "enlarge") {
       std::vector<Constant> outputs;
       for (const TensorType& type : node.outputs)
         outputs.push_back(ConstantData::splat(type, {element.begin(), element.end()}));
       return outputs;
     }
+    for (const Constant& input : inputs)
+      if (input->type().element != Reals<Real>::element) return {};
     if (node.op == "reshape") return {inputs[0]->reshaped(node.outputs[0].shape)};
     if (node.op == "concat") return {concat(node, inputs)};
     const Shape& x = inputs[0]->type().shape;
@@ -263,6 +274,22 @@ class Evaluator {
     return out.finish();
   }
 
+  [[nodiscard]] Status check_size(const TensorType& type) const {
+    if (type.elements() <= most_elements_) return {};
+    return Error{ErrorCode::bad_input, std::to_string(type.elements()) + " elements are too many to look at", {}};
+  }
+
+  /// What an operator makes at each place of operands that are one element repeated.
+  Expected<std::vector<Constant>> by_one_element(Node node, std::vector<Constant> inputs) {
+    const TensorType type = std::exchange(node.outputs[0], {node.outputs[0].element, {}, true});
+    for (Constant& input : inputs) {
+      const std::span<const std::byte> element = input->splat_element();
+      input = ConstantData::splat({input->type().element, {}, true}, {element.begin(), element.end()});
+    }
+    TASO_ASSIGN(const std::vector<Constant> one, by_definition(node, inputs));
+    return std::vector<Constant>{ConstantData::splat(type, one[0]->to_bytes())};
+  }
+
   Expected<std::vector<Constant>> by_definition(const Node& node, const std::vector<Constant>& inputs) {
     std::vector<TensorType> types;
     std::vector<RingTensor<double>> tensors;
@@ -300,12 +327,13 @@ class Evaluator {
   }
 
   const OperatorRegistry& registry_;
+  std::int64_t most_elements_;
 };
 
 }  // namespace
 
 Expected<std::vector<Constant>> fold_weights(const Graph& graph, std::span<const Value> values,
-                                             const OperatorRegistry& registry) {
+                                             const OperatorRegistry& registry, std::int64_t most_elements) {
   // How many uses of each node are left: its value is dropped after the last one.
   std::vector<std::int64_t> uses(graph.id_bound(), 0);
   std::vector<NodeId> stack;
@@ -327,8 +355,8 @@ Expected<std::vector<Constant>> fold_weights(const Graph& graph, std::span<const
     return constant;
   };
   std::vector<Constant> results(values.size());
-  Evaluator<float> evaluator(registry);
-  Evaluator<double> evaluator_in_f64(registry);
+  Evaluator<float> evaluator(registry, most_elements);
+  Evaluator<double> evaluator_in_f64(registry, most_elements);
   for (NodeId id : graph.topological_order()) {
     if (uses[id] == 0) continue;
     const Node& node = graph.node(id);

@@ -657,7 +657,7 @@ class Importer {
     if (node.kind != NodeKind::op || !node.weight_only || !is_integer(node.outputs[output.port].element)) return {};
     if (const OperatorDefinition* definition = catalog_.find(node.op); definition == nullptr || definition->over_reals)
       return {};
-    const auto folded = fold_weights(result_.graph, std::span(&output, 1), catalog_);
+    const auto folded = fold_weights(result_.graph, std::span(&output, 1), catalog_, std::int64_t{1} << 26);
     return folded ? Status() : Status(folded.error());
   }
 

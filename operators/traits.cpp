@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "operators/definition.h"
+#include "operators/plain_reads.h"
 #include "operators/unparse.h"
 
 namespace taso {
@@ -64,6 +65,20 @@ bool calls_machine_functions(const Expression& e) {
          std::any_of(e.operands.begin(), e.operands.end(), calls_machine_functions);
 }
 
+/// Whether every input has the axes of the output, each of which is one size or rest, or is a scalar, one has the axes,
+/// and an element is computed from those at its place.
+bool reads_at_place(const OperatorDefinition& definition) {
+  if (definition.inputs.empty() || definition.variadic() || definition.several_outputs()) return false;
+  if (definition.equations.size() != 1 || !definition.equations[0].ranges.empty()) return false;
+  const std::string axes = to_text(definition.output.axes);
+  bool whole = false;
+  for (const InputSpec& input : definition.inputs) {
+    if (!input.axes.empty() && to_text(input.axes) != axes) return false;
+    whole = whole || to_text(input.axes) == axes;
+  }
+  return whole && reads_only_at(definition.equations[0].value, definition.equations[0].coordinates);
+}
+
 }  // namespace
 
 bool only_moves(const OperatorDefinition& definition) {
@@ -90,18 +105,15 @@ bool is_over_reals(const OperatorDefinition& definition) {
 }
 
 bool is_elementwise(const OperatorDefinition& definition) {
-  if (definition.inputs.empty() || definition.variadic() || definition.several_outputs()) return false;
-  if (definition.output.domain != ElementDomain::real) return false;
-  if (definition.equations.size() != 1 || !definition.equations[0].ranges.empty()) return false;
-  // Every input has the axes of the output, each of which is one size or rest, or is a scalar; one has the axes.
-  const std::string axes = to_text(definition.output.axes);
-  bool whole = false;
-  for (const InputSpec& input : definition.inputs) {
-    if (input.domain != ElementDomain::real || (!input.axes.empty() && to_text(input.axes) != axes)) return false;
-    whole = whole || to_text(input.axes) == axes;
-  }
-  if (!whole) return false;
-  return reads_only_at(definition.equations[0].value, definition.equations[0].coordinates);
+  const auto is_real = [](const auto& tensor) { return tensor.domain == ElementDomain::real; };
+  return is_real(definition.output) && std::all_of(definition.inputs.begin(), definition.inputs.end(), is_real) &&
+         reads_at_place(definition);
+}
+
+bool reads_at_place_alone(const OperatorDefinition& definition) {
+  // The extents of other axes have names, which a formula may use.
+  const std::vector<AxisSpec>& axes = definition.output.axes;
+  return axes.size() == 1 && axes[0].kind == AxisSpec::Kind::rest && reads_at_place(definition);
 }
 
 std::vector<AxisFact> axis_facts(const OperatorDefinition& definition) {
