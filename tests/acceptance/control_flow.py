@@ -1,4 +1,4 @@
-"""control_flow.py PROGRAMS SPECS WORK: models with If, Loop and Scan, optimized, compute in ONNX Runtime what they computed.
+"""control_flow.py PROGRAMS WORK SPECS: models with If, Loop and Scan, optimized, compute in ONNX Runtime what they computed.
 
 In each, products of one tensor by several weights stand in subgraphs, one of them inside of another one. Each result passes onnx.checker
 and has fewer products; its certificate holds, and does not once a step in a subgraph is another.
@@ -10,7 +10,7 @@ import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 
-programs, specs, work = sys.argv[1:4]
+programs, work, specs = sys.argv[1:4]
 rng = np.random.default_rng(1)
 shape = [4, 8]
 

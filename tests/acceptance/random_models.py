@@ -1029,9 +1029,14 @@ def identity(g):
 NOT_AT_INFINITY = {"Trilu", "LogSoftmax", "ReduceLogSumExp", "Sign", "Max", "Min", "ReduceMax", "ReduceMin", "Shrink", "ThresholdedRelu"}
 
 
+# Whose Relu, in one kernel of taso-run, makes 0 of NaN (docs/testing.md).
+PRODUCTS = {"MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum"}
+
+
 # Where ONNX says what a node computes.
-def defined(node, operands, varying):
-    """Whether ONNX defines the node's result for these operands; `varying` are the names of what depends on inputs."""
+def defined(node, operands, varying, multiplied):
+    """Whether ONNX defines the node's result for these operands; `varying` are the names of what depends on inputs, `multiplied` of what
+    depends on products."""
     attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
     op, a = node.op_type, operands[0]
     with np.errstate(all="ignore"):
@@ -1056,7 +1061,7 @@ def defined(node, operands, varying):
             return not np.any(np.isnan(a.astype(np.float64)))
         # Known differences at what is not finite (docs/testing.md).
         if (op in NOT_AT_INFINITY or op == "Clip" and (len(operands) < 3 or operands[1] is None or operands[2] is None)
-                or op == "Where" and node.input[0] not in varying):
+                or op == "Where" and node.input[0] not in varying or op == "Relu" and node.input[0] in multiplied):
             return all(np.all(np.isfinite(x.astype(np.float64))) for x in operands if x is not None and x.dtype.kind not in "iub")
     return True
 
@@ -1079,10 +1084,12 @@ class Trial:
             self.reason = "not loaded"
             return
         asked = [v.name for v in graph.outputs]
-        varying = {v.name for v in graph.inputs}
+        varying, multiplied = {v.name for v in graph.inputs}, set()
         for node in graph.nodes:
             if node.op_type not in ("Shape", "Size") and varying & set(node.input):
                 varying.update(node.output)
+            if node.op_type in PRODUCTS or multiplied & set(node.input):
+                multiplied.update(node.output)
         for _, feed in self.feeds:
             try:
                 values = dict(zip(made, inner.run(None, feed)))
@@ -1092,7 +1099,7 @@ class Trial:
                 return
             values.update(feed)
             values.update({v.name: v.constant for v in graph.constants})
-            self.defined.append(all(defined(node, [values.get(n) for n in node.input], varying) for node in graph.nodes))
+            self.defined.append(all(defined(node, [values.get(n) for n in node.input], varying, multiplied) for node in graph.nodes))
             self.scales.append(max([1.0] + [float(np.max(np.abs(x[np.isfinite(x)]), initial=0)) for x in values.values()
                                             if x.dtype.kind == "f"]))
         if not any(self.defined):
