@@ -18,7 +18,8 @@ struct Row {
 const std::vector<Row>& table() {
   static const std::vector<Row> rows = {
       {{"conv2d", "conv2d_bias_act", "conv2d_bias_add_act"},
-       {{"onednn convolution", onednn_convolution},
+       {{"own winograd", winograd_convolution},
+        {"onednn convolution", onednn_convolution},
         {"onednn convolution and sum", onednn_convolution_and_sum},
         {"onednn slow convolution", onednn_slow_convolution}}},
       {{"matmul", "matmul_bias_act"}, {{"onednn matmul", onednn_matmul}, {"onednn slow matmul", onednn_slow_matmul}}},

@@ -46,6 +46,12 @@ namespace taso::cpu {
 /// Outputs without elements: nothing to compute, whatever the operator.
 [[nodiscard]] KernelOffer empty_outputs(const KernelRequest& request, const OperatorRegistry& registry);
 
+/// A convolution by windows of 3 x 3 in steps of one, by fewer multiplications, where that pays.
+[[nodiscard]] KernelOffer winograd_convolution(const KernelRequest& request, const OperatorRegistry& registry);
+/// The same by blocks of so many tiles, whether it pays or not; 0: as many as the cache holds, where it pays.
+[[nodiscard]] KernelOffer winograd_by_blocks(const KernelRequest& request, const OperatorRegistry& registry,
+                                             std::int64_t tiles);
+
 // oneDNN (declines with "built without oneDNN" where it is absent).
 [[nodiscard]] KernelOffer onednn_convolution(const KernelRequest& request, const OperatorRegistry& registry);
 /// A convolution whose residual is added by a loop over its result, for primitives that are slow to add.

@@ -1,0 +1,2 @@
+#define TASO_TRANSFORMS_NAME tile_transforms_for_avx512
+#include "runtime/cpu/tile_transforms_body.h"
