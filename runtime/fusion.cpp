@@ -329,7 +329,8 @@ class Fusion {
       const std::vector<std::size_t> copied(group.copied.rbegin(), group.copied.rend());
       for (const std::size_t step : copied) {
         const std::vector<TensorIndex>& outputs = lowered_.steps[step].outputs;
-        if (std::any_of(outputs.begin(), outputs.end(), [&](TensorIndex one) { return is_used_outside(one, group); }))
+        if (std::any_of(outputs.begin(), outputs.end(), [&](TensorIndex one) { return is_used_outside(one, group); }) ||
+            reads_from_memory(group, step))
           continue;
         group.copied.erase(step);
         group.members.insert(step);
@@ -339,7 +340,7 @@ class Fusion {
     return cover;
   }
 
-  /// The steps outside of a group whose results it reads.
+  /// The steps whose results a group reads from memory.
   [[nodiscard]] std::set<std::size_t> read_by(const Group& group) const {
     std::set<std::size_t> read;
     std::set<std::size_t> all = group.members;
@@ -348,7 +349,7 @@ class Fusion {
       for (const TensorIndex input : lowered_.steps[step].inputs)
         for (const TensorIndex written : written_for(input)) {
           const std::size_t made = lowered_.tensors[written].step;
-          if (!all.contains(made)) read.insert(made);
+          if (!all.contains(made) || !producer(input)) read.insert(made);
         }
     return read;
   }
@@ -501,13 +502,23 @@ class Fusion {
 
   /// Whether it reads a view of what it makes itself, which is in memory only afterwards.
   [[nodiscard]] bool reads_what_it_stores(const Group& group) const {
-    for (const std::set<std::size_t>* const steps : {&group.members, &group.copied})
-      for (const std::size_t step : *steps)
-        for (const TensorIndex input : lowered_.steps[step].inputs)
-          if (!producer(input))
-            for (const TensorIndex written : written_for(input))
-              if (group.members.contains(lowered_.tensors[written].step)) return true;
-    return false;
+    return std::any_of(group.members.begin(), group.members.end(),
+                       [&](std::size_t member) { return reads_from_memory(group, member); });
+  }
+
+  /// Whether a group reads what a step makes from memory, though it may compute it: as a view that is no reshape.
+  [[nodiscard]] bool reads_from_memory(const Group& group, std::size_t step) const {
+    const auto reads = [&](std::size_t reader) {
+      const std::vector<TensorIndex>& inputs = lowered_.steps[reader].inputs;
+      return std::any_of(inputs.begin(), inputs.end(), [&](TensorIndex input) {
+        if (producer(input)) return false;
+        const std::vector<TensorIndex> written = written_for(input);
+        return std::any_of(written.begin(), written.end(),
+                           [&](TensorIndex one) { return lowered_.tensors[one].step == step; });
+      });
+    };
+    return std::any_of(group.members.begin(), group.members.end(), reads) ||
+           std::any_of(group.copied.begin(), group.copied.end(), reads);
   }
 
   /// What a group's request is made of: its steps' requests, what they read of each other, and what others read.

@@ -66,5 +66,13 @@ TEST(Fusion, NotOfWhatReadsAPartOfItself) {
       (Names{"tanh", "concat+relu"}));
 }
 
+// What is computed once more in the kernel that reads a part of it, too, is in memory all the same.
+TEST(Fusion, NotOfWhatReadsAPartOfWhatItComputesOnceMore) {
+  EXPECT_EQ(fused(std::string(two_matrices) +
+                  "t = transpose(x; perm=[1, 0])\np = slice(t; starts=[1, 0], sizes=[2, 4], steps=[1, 1])\n"
+                  "output relu(concat(p, t; axis=-2))\n"),
+            (Names{"transpose", "transpose+concat+relu"}));
+}
+
 }  // namespace
 }  // namespace taso::testing
