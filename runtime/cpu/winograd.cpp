@@ -36,13 +36,13 @@ struct TiledConvolution {
 };
 
 /// Whether it takes less time than the convolution by its definition. Both are bound by what is multiplied; what else a
-/// tile costs for each channel and result, and a convolution, is counted in multiplications, and that windows are read
-/// at all in tiles (AMD EPYC, AVX-512, one thread: `bench/kernels.md`).
-bool pays(const TiledConvolution& extents) {
+/// tile costs for each channel and result, and a convolution, is counted in multiplications, and that each thread reads
+/// all windows in tiles (AMD EPYC, AVX-512, one thread and two: `bench/kernels.md`).
+bool pays(const TiledConvolution& extents, int threads) {
   constexpr std::int64_t of_channel = 240, of_result = 110, of_windows = 6, of_calls = 400000;
   const std::int64_t tiles = extents.tiles(), pairs = extents.channels * extents.results;
   const std::int64_t direct = 9 * pairs * extents.images * extents.rows_out * extents.columns_out;
-  const std::int64_t by_tiles = tile_elements * pairs * (tiles + of_windows) + of_calls +
+  const std::int64_t by_tiles = tile_elements * pairs * (tiles + of_windows * threads) + of_calls +
                                 tiles * (of_channel * extents.channels + of_result * extents.results);
   return by_tiles < direct;
 }
@@ -301,9 +301,9 @@ KernelOffer winograd_by_blocks(const KernelRequest& request, const OperatorRegis
       if (activation == nullptr) return decline("no such activation");
     }
   }
-  if (tiles == 0 && !pays(extents)) return decline("tiles cost more than they spare");
-  const std::int64_t block =
-      tiles == 0 ? tiles_of_block(extents, std::max(request.threads, 1)) : std::min(tiles, extents.tiles());
+  const int threads = std::max(request.threads, 1);
+  if (tiles == 0 && !pays(extents, threads)) return decline("tiles cost more than they spare");
+  const std::int64_t block = tiles == 0 ? tiles_of_block(extents, threads) : std::min(tiles, extents.tiles());
   const std::int64_t rest = extents.tiles() - (extents.tiles() - 1) / block * block;
   OfferedProduct product =
       onednn_packed_product({{block, rest}, extents.channels, extents.results, extents.results, 1, false});

@@ -146,11 +146,11 @@ TEST(Winograd, DeclinesWhatItIsNotFor) {
 // A kernel for few channels is not worth its transforms; for many it is.
 TEST(Winograd, IsTakenWhereItPays) {
   if (cpu::onednn_version().empty()) GTEST_SKIP() << "built without oneDNN";
-  const auto reason = [](int channels, int results, int extent) {
+  const auto reason = [](int channels, int results, int extent, int threads = 1) {
     const std::string x = "input x f32[1, " + std::to_string(channels) + ", " + std::to_string(extent) + ", " +
                           std::to_string(extent) + "]\n";
     const std::string w = "weight w f32[" + std::to_string(results) + ", " + std::to_string(channels) + ", 3, 3]\n";
-    const KernelRequest request = convolution_of(x + w + "output conv2d(x, w; pads=[1, 1, 1, 1])\n");
+    const KernelRequest request = convolution_of(x + w + "output conv2d(x, w; pads=[1, 1, 1, 1])\n", threads);
     return cpu::winograd_convolution(request, registry()).reason;
   };
   EXPECT_EQ(reason(3, 64, 112), "tiles cost more than they spare");
@@ -158,6 +158,9 @@ TEST(Winograd, IsTakenWhereItPays) {
   EXPECT_EQ(reason(512, 512, 1), "tiles cost more than they spare");
   EXPECT_EQ(reason(64, 64, 56), "");
   EXPECT_EQ(reason(256, 256, 14), "");
+  // Every thread reads all windows.
+  EXPECT_EQ(reason(256, 256, 7, 1), "");
+  EXPECT_EQ(reason(256, 256, 7, 2), "tiles cost more than they spare");
 }
 
 TEST(TileTransforms, AreTheSameWithEveryInstructionSet) {
