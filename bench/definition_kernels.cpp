@@ -4,20 +4,15 @@
 // usage: definition_kernels [TEXT]: only graphs that contain the text.
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <chrono>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "bench/kernel_time.h"
 #include "graph/graph_text.h"
 #include "operators/registry.h"
-#include "runtime/aligned_buffer.h"
 #include "runtime/kernel.h"
 #include "runtime/lowering.h"
-#include "support/random.h"
 #include "tools/specs.h"
 
 namespace taso {
@@ -71,42 +66,6 @@ constexpr const char* graphs[] = {
     "input x f32[256, 1024]\noutput l2_of_columns(x)\n",
 };
 
-double microseconds(const Kernel& kernel, const KernelRequest& request) {
-  Random random(1, "operands");
-  std::vector<AlignedBuffer> buffers;
-  std::vector<const std::byte*> inputs;
-  std::vector<std::byte*> outputs;
-  for (std::size_t i = 0; i < request.inputs.size(); ++i) {
-    AlignedBuffer plain(static_cast<std::size_t>(request.inputs[i].type.bytes()));
-    for (std::int64_t k = 0; k < request.inputs[i].type.elements(); ++k) {
-      // Weights are positive, as a variance is.
-      const auto value = static_cast<float>(request.inputs[i].weight ? random.uniform() : 2 * random.uniform() - 1);
-      std::memcpy(plain.data() + static_cast<std::size_t>(k) * sizeof value, &value, sizeof value);
-    }
-    if (request.inputs[i].weight && !kernel.packed_format(i).empty()) {
-      AlignedBuffer packed(kernel.packed_bytes(i));
-      kernel.pack(i, plain.data(), packed.data());
-      buffers.push_back(std::move(packed));
-    } else {
-      buffers.push_back(std::move(plain));
-    }
-  }
-  for (const AlignedBuffer& buffer : buffers) inputs.push_back(buffer.data());
-  std::vector<AlignedBuffer> results;
-  for (const Operand& output : request.outputs) results.emplace_back(static_cast<std::size_t>(output.type.bytes()));
-  for (AlignedBuffer& result : results) outputs.push_back(result.data());
-  AlignedBuffer workspace(kernel.workspace_bytes());
-  std::vector<double> times;
-  for (int sample = 0; sample < 8; ++sample) {
-    const auto start = std::chrono::steady_clock::now();
-    if (const Status done = kernel.execute({inputs, outputs, workspace.data()}); !done) return -1;
-    const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
-    if (sample > 0) times.push_back(time.count());
-  }
-  std::nth_element(times.begin(), times.begin() + 3, times.end());
-  return times[3];
-}
-
 int run(std::string_view wanted) {
   tools::CommonOptions common;
   common.specs = tools::default_specs();
@@ -129,7 +88,7 @@ int run(std::string_view wanted) {
       std::optional<double>& place = name == "own definition" ? of_definition
                                      : name == "reference"    ? in_double
                                                               : by_hand;
-      if (!place) place = microseconds(*offer.kernel, request);
+      if (!place) place = kernel_microseconds(*offer.kernel, request);
     }
     const auto cell = [](const std::optional<double>& time) { return time ? fmt::format("{:.0f}", *time) : "-"; };
     const std::string key = request.key();
