@@ -108,15 +108,16 @@ class Evaluator {
       : registry_(registry), most_elements_(most_elements) {}
 
   Expected<std::vector<Constant>> evaluate_node(const Node& node, const std::vector<Constant>& inputs) {
-    const bool is_of_splats =
-        std::none_of(inputs.begin(), inputs.end(), [](const Constant& input) { return input->is_dense(); });
-    if (!is_of_splats) TASO_RETURN_IF_ERROR(check_size(node.outputs[0]));
+    if (auto repeated = repeat_element(node, inputs); !repeated.empty()) return repeated;
+    if (are_splats(inputs)) {
+      if (auto element_wise = arithmetic(node, inputs)) return std::vector<Constant>{element_wise};
+      const OperatorDefinition* const definition = registry_.find(node.op);
+      if (definition != nullptr && reads_at_place_alone(*definition)) return by_one_element(node, inputs);
+    }
+    TASO_RETURN_IF_ERROR(check_size(node.outputs[0]));
     if (auto moved = move_elements(node, inputs); !moved.empty()) return moved;
     if (auto element_wise = arithmetic(node, inputs)) return std::vector<Constant>{element_wise};
     if (auto product = matrix_product(node, inputs)) return std::vector<Constant>{product};
-    const OperatorDefinition* const definition = registry_.find(node.op);
-    if (is_of_splats && definition != nullptr && reads_at_place_alone(*definition)) return by_one_element(node, inputs);
-    TASO_RETURN_IF_ERROR(check_size(node.outputs[0]));
     for (const Constant& input : inputs) TASO_RETURN_IF_ERROR(check_size(input->type()));
     return by_definition(node, inputs);
   }
@@ -134,17 +135,28 @@ class Evaluator {
     return element;
   }
 
-  std::vector<Constant> move_elements(const Node& node, const std::vector<Constant>& inputs) {
-    const bool several = node.op == "concat" || node.op == "split";
-    if (!several && node.op != "reshape" && node.op != "transpose" && node.op != "broadcast" && node.op != "slice" &&
-        node.op != "pad" && node.op != "enlarge")
-      return {};
-    if (const auto element = common_splat(inputs); !element.empty() && node.op != "pad" && node.op != "enlarge") {
-      std::vector<Constant> outputs;
+  static bool are_splats(const std::vector<Constant>& inputs) {
+    return std::none_of(inputs.begin(), inputs.end(), [](const Constant& input) { return input->is_dense(); });
+  }
+
+  static bool moves(const Node& node) {
+    return node.op == "concat" || node.op == "split" || node.op == "reshape" || node.op == "transpose" ||
+           node.op == "broadcast" || node.op == "slice" || node.op == "pad" || node.op == "enlarge";
+  }
+
+  /// What operators that only move elements make of one element, however often it is repeated.
+  static std::vector<Constant> repeat_element(const Node& node, const std::vector<Constant>& inputs) {
+    if (!moves(node) || node.op == "pad" || node.op == "enlarge") return {};
+    const std::span<const std::byte> element = common_splat(inputs);
+    std::vector<Constant> outputs;
+    if (!element.empty())
       for (const TensorType& type : node.outputs)
         outputs.push_back(ConstantData::splat(type, {element.begin(), element.end()}));
-      return outputs;
-    }
+    return outputs;
+  }
+
+  std::vector<Constant> move_elements(const Node& node, const std::vector<Constant>& inputs) {
+    if (!moves(node)) return {};
     for (const Constant& input : inputs)
       if (input->type().element != Reals<Real>::element) return {};
     if (node.op == "reshape") return {inputs[0]->reshaped(node.outputs[0].shape)};
@@ -239,9 +251,8 @@ class Evaluator {
     if (node.op == "sqrt") function = [](Real a, Real) { return std::sqrt(a); };
     if (node.op == "neg") function = [](Real a, Real) { return -a; };
     if (function == nullptr) return nullptr;
-    const bool splat = std::none_of(inputs.begin(), inputs.end(), [](const Constant& c) { return c->is_dense(); });
     const Reader<Real> a(*inputs.front()), b(*inputs.back());
-    if (splat) {
+    if (are_splats(inputs)) {
       const Real value = function(a[0], b[0]);
       std::vector<std::byte> element(sizeof value);
       std::memcpy(element.data(), &value, sizeof value);

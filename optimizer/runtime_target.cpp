@@ -215,15 +215,19 @@ struct RuntimeTarget::State {
   std::shared_ptr<std::vector<std::string>> fallbacks = std::make_shared<std::vector<std::string>>();
 };
 
-double working_set_bytes(const Graph& graph, const Target& target) {
+double constant_bytes(const Graph& graph) {
   double bytes = 0;
-  std::unordered_set<Hash128> labels;  // equal constants are one
+  std::unordered_set<Hash128> labels;
   for (NodeId id = 0; id < graph.id_bound(); ++id)
     if (graph.contains(id) && graph.node(id).kind == NodeKind::constant && graph.node(id).outputs[0].known &&
         labels.insert(graph.node(id).label).second)
       bytes += static_cast<double>(graph.node(id).outputs[0].bytes());
+  return bytes;
+}
+
+double working_set_bytes(const Graph& graph, const Target& target) {
   const Expected<double> peak = target.peak_bytes(graph, nullptr);
-  return bytes + (peak ? *peak : 0.0);
+  return constant_bytes(graph) + (peak ? *peak : 0.0);
 }
 
 RuntimeTarget::RuntimeTarget(const KernelLibrary& library, RuntimeTargetOptions options)

@@ -31,6 +31,8 @@ struct RuntimeTargetOptions {
   std::function<bool()> cancelled;
 };
 
+/// Bytes of a graph's constants, equal ones once: an unrolled model reads the same at every step.
+[[nodiscard]] double constant_bytes(const Graph& graph);
 /// What a model that is run over and over goes through each time, in bytes: its constants and what it needs for
 /// intermediate tensors at one time.
 [[nodiscard]] double working_set_bytes(const Graph& graph, const Target& target);

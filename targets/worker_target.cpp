@@ -55,18 +55,6 @@ double median_of(std::vector<double> values) {
 
 Error runtime_failure(std::string message) { return {ErrorCode::device_unavailable, std::move(message), {}}; }
 
-/// Bytes of a graph's constants, of equal ones once: an unrolled model reads the same at every step.
-double constant_bytes(const Graph& graph) {
-  double bytes = 0;
-  std::set<Hash128> counted;
-  for (NodeId id = 0; id < graph.id_bound(); ++id) {
-    if (!graph.contains(id) || graph.node(id).kind != NodeKind::constant || !graph.node(id).outputs[0].known) continue;
-    if (counted.insert(graph.node(id).constant->identity()).second)
-      bytes += static_cast<double>(graph.node(id).outputs[0].bytes());
-  }
-  return bytes;
-}
-
 }  // namespace
 
 /// A folder of temporary files.

@@ -6,21 +6,11 @@
 
 #include <stdint.h>  // NOLINT(modernize-deprecated-headers)
 
+#include "runtime/cpu/pack.h"
 #include "runtime/cpu/tile_transforms.h"
 
 namespace taso::cpu {
 namespace {
-
-#if defined(__AVX512F__)
-#define TASO_TRANSFORM_BYTES 64
-#elif defined(__AVX2__)
-#define TASO_TRANSFORM_BYTES 32
-#else
-#define TASO_TRANSFORM_BYTES 16
-#endif
-using Some = float __attribute__((vector_size(TASO_TRANSFORM_BYTES)));
-using SomeAnywhere = float __attribute__((vector_size(TASO_TRANSFORM_BYTES), aligned(4), may_alias));
-constexpr int64_t lanes = sizeof(Some) / sizeof(float);
 
 /// A number of T from memory, and to it.
 template <class T>
@@ -32,10 +22,10 @@ struct In<float> {
   static void store(float* to, float value) { *to = value; }
 };
 template <>
-struct In<Some> {
+struct In<Pack> {
   static constexpr int64_t count = lanes;
-  static Some load(const float* from) { return *reinterpret_cast<const SomeAnywhere*>(from); }
-  static void store(float* to, Some value) { *reinterpret_cast<SomeAnywhere*>(to) = value; }
+  static Pack load(const float* from) { return *reinterpret_cast<const PackAnywhere*>(from); }
+  static void store(float* to, Pack value) { *reinterpret_cast<PackAnywhere*>(to) = value; }
 };
 
 /// B' of one column or row.
@@ -66,7 +56,7 @@ inline int64_t spread_channels(const float* const* pixels, float* v, int64_t str
 }
 
 void input(const float* const* pixels, float* v, int64_t stride, int64_t channels) {
-  const int64_t done = spread_channels<Some>(pixels, v, stride, 0, channels);
+  const int64_t done = spread_channels<Pack>(pixels, v, stride, 0, channels);
   spread_channels<float>(pixels, v, stride, done, channels);
 }
 
@@ -108,7 +98,7 @@ inline int64_t gather_channels(const float* m, int64_t stride, const float* bias
 template <bool Biased, bool Adds, bool Relu>
 void gather(const float* m, int64_t stride, const float* bias, const float* const* added, float* const* pixels,
             int64_t channels) {
-  const int64_t done = gather_channels<Some, Biased, Adds, Relu>(m, stride, bias, added, pixels, 0, channels);
+  const int64_t done = gather_channels<Pack, Biased, Adds, Relu>(m, stride, bias, added, pixels, 0, channels);
   gather_channels<float, Biased, Adds, Relu>(m, stride, bias, added, pixels, done, channels);
 }
 

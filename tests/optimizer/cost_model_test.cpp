@@ -160,6 +160,7 @@ TEST(RuntimeTarget, PlansKernelsForTheShareThatStaysCached) {
     if (graph.node(id).kind == NodeKind::constant) twice.add_constant(graph.node(id).constant);
   EXPECT_EQ(twice.size(), graph.size() + 1);
   EXPECT_EQ(working_set_bytes(twice, cpu), working_set_bytes(graph, cpu));
+  EXPECT_EQ(constant_bytes(twice), 8 * 2 * 4);
   cpu.set_cached_tenths(6);
   EXPECT_EQ(value_of(cpu.plan(graph)).launches.at(0).kernel->key, cold + "; cached=60%");
   const KernelPlan open = value_of(cpu.open_plan(graph));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "graph/graph_text.h"
@@ -27,7 +28,9 @@ KernelRequest convolution_of(const std::string& graph, int threads = 1) {
 }
 
 /// What a kernel computes of random numbers, weights packed; the residual, if there is one, lies where the result does.
-std::vector<float> result_of(const Kernel& kernel, const KernelRequest& request, bool in_place = false) {
+/// `infinite`: an element of the image that is so.
+std::vector<float> result_of(const Kernel& kernel, const KernelRequest& request, bool in_place = false,
+                             std::optional<std::int64_t> infinite = {}) {
   Random random(3, request.key());
   std::vector<AlignedBuffer> inputs;
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
@@ -35,6 +38,7 @@ std::vector<float> result_of(const Kernel& kernel, const KernelRequest& request,
     AlignedBuffer plain(static_cast<std::size_t>(elements) * sizeof(float));
     for (std::int64_t k = 0; k < elements; ++k)
       reinterpret_cast<float*>(plain.data())[k] = static_cast<float>(random.normal());
+    if (i == 0 && infinite) reinterpret_cast<float*>(plain.data())[*infinite] = INFINITY;
     if (!kernel.packed_format(i).empty()) {
       AlignedBuffer packed(kernel.packed_bytes(i));
       kernel.pack(i, plain.data(), packed.data());
@@ -119,6 +123,40 @@ TEST(Winograd, BlocksAndThreadsChangeNothing) {
         if (first.empty()) first = result;
         EXPECT_EQ(result, first) << call << ": " << threads << " threads, " << tiles << " tiles";
       }
+  }
+}
+
+TEST(Winograd, BlocksAndThreadsAsTheyAreTakenChangeNothing) {
+  if (cpu::onednn_version().empty()) GTEST_SKIP() << "built without oneDNN";
+  for (const std::string sizes : {"64, 30, 30", "200, 15, 15", "19, 60, 60"}) {
+    const std::string channels = sizes.substr(0, sizes.find(','));
+    const std::string graph = "input x f32[1, " + sizes + "]\nweight w f32[96, " + channels +
+                              ", 3, 3]\noutput conv2d(x, w; pads=[1, 1, 1, 1])\n";
+    std::vector<float> first;
+    for (const int threads : {1, 2, 3}) {
+      const KernelOffer offer = cpu::winograd_convolution(convolution_of(graph, threads), registry());
+      ASSERT_NE(offer.kernel, nullptr) << graph << offer.reason;
+      const std::vector<float> result = result_of(*offer.kernel, convolution_of(graph));
+      if (first.empty()) first = result;
+      EXPECT_EQ(result, first) << graph << threads;
+    }
+  }
+}
+
+// A pixel that is infinite makes NaN of the results that read it by the definition, and of no others.
+TEST(Winograd, IsNotFiniteWhereTheDefinitionIsNot) {
+  if (cpu::onednn_version().empty()) GTEST_SKIP() << "built without oneDNN";
+  const KernelRequest request =
+      convolution_of("input x f32[1, 2, 7, 6]\nweight w f32[3, 2, 3, 3]\noutput conv2d(x, w; pads=[1, 0, 1, 2])\n");
+  const KernelLibrary reference(registry(), KernelSet::reference);
+  const auto expected_by = value_of(reference.create(request));
+  const KernelOffer offer = cpu::winograd_by_blocks(request, registry(), 3);
+  ASSERT_NE(offer.kernel, nullptr) << offer.reason;
+  for (std::int64_t pixel = 0; pixel < request.inputs[0].type.elements(); ++pixel) {
+    const std::vector<float> expected = result_of(*expected_by, request, false, pixel);
+    const std::vector<float> actual = result_of(*offer.kernel, request, false, pixel);
+    for (std::size_t i = 0; i < actual.size(); ++i)
+      ASSERT_EQ(std::isfinite(actual[i]), std::isfinite(expected[i])) << pixel << ": " << i;
   }
 }
 
