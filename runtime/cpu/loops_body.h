@@ -688,13 +688,13 @@ template <int Rows>
 void panel_rows(const float* a, Count length, const float* panel, float* y, Count y_stride, Count columns) {
   using Vector = float __attribute__((vector_size(64)));
   using Anywhere = float __attribute__((vector_size(64), aligned(4), may_alias));
-  constexpr Count lanes = sizeof(Vector) / sizeof(float);
-  constexpr int vectors = static_cast<int>(panel_width / lanes);
+  constexpr Count width = sizeof(Vector) / sizeof(float);
+  constexpr int vectors = static_cast<int>(panel_width / width);
   Vector sums[Rows][vectors] = {};
   for (Count k = 0; k < length; ++k, panel += panel_width) {
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) {
-      const Vector of_k = *reinterpret_cast<const Anywhere*>(panel + v * lanes);
+      const Vector of_k = *reinterpret_cast<const Anywhere*>(panel + v * width);
 #pragma GCC unroll 4
       for (int r = 0; r < Rows; ++r) sums[r][v] += of_k * a[r * length + k];
     }
@@ -703,7 +703,7 @@ void panel_rows(const float* a, Count length, const float* panel, float* y, Coun
 #pragma GCC unroll 4
   for (int r = 0; r < Rows; ++r) {
 #pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v) *reinterpret_cast<Anywhere*>(row + v * lanes) = sums[r][v];
+    for (int v = 0; v < vectors; ++v) *reinterpret_cast<Anywhere*>(row + v * width) = sums[r][v];
     memcpy(y + r * y_stride, row, static_cast<size_t>(columns) * sizeof(float));
   }
 }
