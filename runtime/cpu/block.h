@@ -19,6 +19,11 @@ inline constexpr std::int64_t block_elements_apart = 128;
 inline constexpr std::int64_t turned_steps = 112;
 inline constexpr std::int64_t turned_elements = 32768;
 
+/// Rows of fewer elements are rather transposed than computed several at once.
+inline constexpr std::int64_t fewest_of_row = 16;
+/// Elements of rows that are computed at once.
+inline constexpr std::int64_t elements_of_rows = 2048;
+
 /// Elements of a block in memory: one, which all are, or as many as there are.
 struct Block {
   const float* data = nullptr;

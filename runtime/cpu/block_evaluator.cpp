@@ -19,6 +19,7 @@ constexpr double gather_work = 3;     // of one that does not
 constexpr double turned_work = 1.2;   // of one that is transposed with others
 constexpr double call_work = 6;       // of a function
 constexpr double dispatch_work = 40;  // of a loop, whatever its length
+constexpr double row_work = 1;        // of a loop over one of several rows
 
 /// An element of a block in which one stands for all.
 float element(const float* data, bool uniform, std::int64_t at) { return data[uniform ? 0 : at]; }
@@ -43,7 +44,7 @@ bool is_rounded(std::string_view function) {
 
 // ---- How a stage is computed.
 
-StagePlan::StagePlan(const LoweredStage& stage, std::size_t inputs) : stage_(&stage) {
+StagePlan::StagePlan(const LoweredStage& stage, std::size_t inputs, bool by_rows) : stage_(&stage), by_rows_(by_rows) {
   coefficients_.assign(stage.extents.size() * stage.forms.size(), 0);
   for (std::size_t variable = 0; variable < stage.extents.size(); ++variable)
     for (const auto& [form, coefficient] : stage.steps[variable])
@@ -256,18 +257,59 @@ std::optional<std::uint32_t> StagePlan::turned_along(std::uint32_t form, std::sp
   return std::nullopt;
 }
 
+bool StagePlan::has_reduction(std::uint32_t id) const {
+  const LoweredNode& node = stage_->nodes[id];
+  return node.kind == Kind::reduce || std::any_of(node.operands.begin(), node.operands.end(),
+                                                  [&](std::uint32_t operand) { return has_reduction(operand); });
+}
+
+std::optional<std::int64_t> StagePlan::longest_reduction() const {
+  std::optional<std::int64_t> longest;
+  for (const LoweredNode& node : stage_->nodes) {
+    if (node.kind != Kind::reduce) continue;
+    if (node.loops.size() != 1 || has_reduction(node.operands[0])) return std::nullopt;
+    longest = std::max(longest.value_or(1), stage_->extents[node.loops[0]]);
+  }
+  return longest;
+}
+
+StagePlan::Rows StagePlan::rows_of(std::optional<std::uint32_t> run) const {
+  const auto& own = stage_->outer;
+  const std::size_t inside = run ? 1 : 0;
+  if (!by_rows_ || !plain_ || own.size() <= inside) return {};
+  std::optional<std::int64_t> width;
+  if (!run)
+    width = longest_reduction();
+  else if (run == own.back() && coefficient(stage_->write, *run) == 1 && !has_reduction(stage_->root))
+    width = stage_->extents[*run];
+  if (!width || *width < fewest_of_row) return {};
+  const std::uint32_t loop = own[own.size() - 1 - inside];
+  const std::int64_t at_once = std::min(stage_->extents[loop], elements_of_rows / *width);
+  return at_once > 1 ? Rows{loop, at_once} : Rows{};
+}
+
+bool StagePlan::turns() const {
+  for (std::uint32_t i = 0; i < stage_->accesses.size(); ++i)
+    if (turned(i)) return true;
+  return written_turned().has_value();
+}
+
 void StagePlan::choose_run() {
-  work_ = estimate(stage_->root, std::nullopt) + dispatch_work;
+  rows_ = rows_of(std::nullopt);
+  work_ = estimate(stage_->root, std::nullopt, rows_.at_once) + dispatch_work / static_cast<double>(rows_.at_once);
   for (const std::uint32_t variable : stage_->outer) {
     const double written = coefficient(stage_->write, variable) == 1   ? load_work
                            : turned_along(stage_->write, {}, variable) ? turned_work
                                                                        : gather_work;
     const double length = length_of_block(stage_->extents[variable]);
-    const double work = estimate(stage_->root, variable) + written + dispatch_work / length;
+    const Rows rows = rows_of(variable);
+    const double work = estimate(stage_->root, variable, rows.at_once) + written +
+                        dispatch_work / (length * static_cast<double>(rows.at_once));
     // Of equal ones the innermost.
     if (work > work_ || (work == work_ && !run_)) continue;
     work_ = work;
     run_ = variable;
+    rows_ = rows;
   }
 }
 
@@ -294,12 +336,15 @@ double StagePlan::estimate_access(std::uint32_t id, std::optional<std::uint32_t>
   return work + (is_own && turned_along(access.offset, around_[id], *along) ? turned_work : gather_work);
 }
 
-double StagePlan::estimate(std::uint32_t id, std::optional<std::uint32_t> along) const {
+double StagePlan::estimate(std::uint32_t id, std::optional<std::uint32_t> along, std::int64_t rows) const {
   const LoweredNode& node = stage_->nodes[id];
-  const double loop = along ? dispatch_work / length_of_block(stage_->extents[*along]) : dispatch_work;
+  const double of_row = rows > 1 ? row_work : 0;
+  // What is one number of each row is computed by one loop for all.
+  const double dispatch = dispatch_work / static_cast<double>(rows);
+  const double loop = along ? (dispatch + of_row) / length_of_block(stage_->extents[*along]) : dispatch;
   const auto operands = [&] {
     double work = 0;
-    for (const std::uint32_t operand : node.operands) work += estimate(operand, along);
+    for (const std::uint32_t operand : node.operands) work += estimate(operand, along, rows);
     return work;
   };
   switch (node.kind) {
@@ -331,8 +376,8 @@ double StagePlan::estimate(std::uint32_t id, std::optional<std::uint32_t> along)
       double iterations = 1;
       for (const std::uint32_t variable : node.loops) iterations *= static_cast<double>(stage_->extents[variable]);
       const auto inner = along ? along : operations_[id].along;
-      const double body = estimate(node.operands[0], inner) + 1;
-      return iterations * (inner ? body + (along ? loop : 0) : body + dispatch_work) + loop;
+      const double body = estimate(node.operands[0], inner, rows) + 1;
+      return iterations * (inner ? body + (along ? loop : 0) : body + dispatch_work) + loop + (along ? 0 : of_row);
     }
   }
   return 0;

@@ -7,7 +7,8 @@
 /// strides of what it reads, and the cheaper way is taken.
 ///
 /// What lies apart along the run may lie together along a loop inside of it, as rows do where blocks go across them. A
-/// tape (cpu/block_tape.h) then reads a block for all steps of that loop at once, transposed, and so it writes.
+/// tape (cpu/block_tape.h) then reads a block for all steps of that loop at once, transposed, and so it writes. Rows
+/// that are not that short are computed several at once (cpu/row_tape.h).
 ///
 /// Two operations of arithmetic, one on the result of the other, are one loop (cpu/pairs.h), as are a sum and the
 /// product or square that it adds up. Every element is what operations by themselves make of it, with one exception: a
@@ -35,8 +36,9 @@ namespace taso::cpu {
 /// How a stage is computed; immutable. The stage must outlive it.
 class StagePlan {
  public:
-  /// `inputs`: as many of the buffers are the operator's inputs (LoweredBody); others are computed.
-  StagePlan(const LoweredStage& stage, std::size_t inputs);
+  /// `inputs`: as many of the buffers are the operator's inputs (LoweredBody); others are computed. `by_rows`: whether
+  /// several rows may be computed at once, rather than be transposed.
+  StagePlan(const LoweredStage& stage, std::size_t inputs, bool by_rows = true);
 
   [[nodiscard]] const LoweredStage& stage() const { return *stage_; }
   /// The own loop that blocks go along; nothing where each element is computed alone, by blocks of reductions.
@@ -54,6 +56,12 @@ class StagePlan {
   }
   /// Elements of a block along the run, but for the last.
   [[nodiscard]] std::int64_t block() const { return block_; }
+  /// The own loop of which a tape takes several steps at once (cpu/row_tape.h), and how many at most: rows, which the
+  /// run goes along, or a reduction where there is no run.
+  [[nodiscard]] std::optional<std::uint32_t> rows() const { return rows_.loop; }
+  [[nodiscard]] std::int64_t rows_at_once() const { return rows_.at_once; }
+  /// Whether a tape reads or writes something transposed.
+  [[nodiscard]] bool turns() const;
   /// Registers of a block each that an evaluation needs.
   [[nodiscard]] std::size_t registers() const { return registers_; }
   /// Estimate for one element, in additions of elements that lie together.
@@ -87,14 +95,26 @@ class StagePlan {
   /// of that, where it takes longer ones along the run. `around`: the loops of reductions where it is used.
   [[nodiscard]] std::optional<std::uint32_t> turned_along(std::uint32_t form, std::span<const std::uint32_t> around,
                                                           std::uint32_t run) const;
+  /// The loop over rows, and how many are a block; without a loop one.
+  struct Rows {
+    std::optional<std::uint32_t> loop;
+    std::int64_t at_once = 1;
+  };
+  [[nodiscard]] Rows rows_of(std::optional<std::uint32_t> run) const;
+  /// Elements of the longest reduction, each of which is one loop with none inside of it; nothing where one is not, or
+  /// there is none.
+  [[nodiscard]] std::optional<std::int64_t> longest_reduction() const;
+  [[nodiscard]] bool has_reduction(std::uint32_t node) const;
   void choose_run();
   void choose_block();
-  [[nodiscard]] double estimate(std::uint32_t node, std::optional<std::uint32_t> along) const;
+  /// Of a node, by blocks along a loop, of so many rows at once.
+  [[nodiscard]] double estimate(std::uint32_t node, std::optional<std::uint32_t> along, std::int64_t rows = 1) const;
   [[nodiscard]] double estimate_access(std::uint32_t access, std::optional<std::uint32_t> along) const;
   [[nodiscard]] std::optional<std::uint32_t> best_loop(const LoweredNode& reduction) const;
   [[nodiscard]] std::size_t depth(std::uint32_t node) const;
 
   const LoweredStage* stage_;
+  bool by_rows_;
   std::vector<std::int64_t> coefficients_;
   std::vector<Operation> operations_;  ///< Per node.
   std::vector<std::uint32_t> same_;    ///< Per node: the first one that has the same value wherever both are computed.
@@ -102,6 +122,7 @@ class StagePlan {
   bool plain_ = true;
   std::optional<std::uint32_t> run_;
   std::int64_t block_ = block_elements;
+  Rows rows_;
   std::vector<std::size_t> slot_registers_;  ///< Per slot: the first of those in which its value is computed.
   std::size_t registers_ = 1;
   double work_ = 0;

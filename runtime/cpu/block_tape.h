@@ -88,6 +88,7 @@ class BlockTape {
  private:
   friend class TapeRunner;
   friend class TapeBuilder;
+  friend class RowTapeBuilder;
   const StagePlan* plan_ = nullptr;
   std::vector<TapeStep> steps_;
   TapeValue root_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <mutex>
 #include <optional>
+#include <variant>
 
 #include "operators/instance.h"
 #include "operators/lowered_text.h"
@@ -14,6 +15,7 @@
 #include "runtime/cpu/element_walk.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/parallel.h"
+#include "runtime/cpu/row_tape.h"
 
 namespace taso::cpu {
 namespace {
@@ -48,19 +50,21 @@ class FirstFailure {
 };
 
 /// The own loops of a stage: those that are gone through element by element, outermost first, and blocks of the run,
-/// which take its place among them. A *unit* is one block of one element of the others.
+/// which take its place among them. A *unit* is one block of one element of the others. Where rows are computed several
+/// at once, the loop over rows is the run here, and a unit is as many rows.
 struct Units {
-  explicit Units(const StagePlan& plan) : run(plan.run()) {
+  Units(const StagePlan& plan, bool by_rows) : run(by_rows ? plan.rows() : plan.run()) {
     const LoweredStage& stage = plan.stage();
+    if (by_rows && plan.run()) width = stage.extents[*plan.run()];
     for (const std::uint32_t variable : stage.outer) {
       if (variable == run)
         before = loops.size();
-      else
+      else if (!by_rows || variable != plan.run())
         loops.push_back(variable);
     }
     if (run) length = stage.extents[*run];
     for (const std::uint32_t variable : loops) count *= stage.extents[variable];
-    divide(plan.block());
+    divide(by_rows ? plan.rows_at_once() : plan.block());
   }
   /// Takes blocks of so many elements.
   void divide(std::int64_t elements) {
@@ -78,20 +82,31 @@ struct Units {
   std::optional<std::uint32_t> run;
   std::size_t before = 0;  ///< As many of the loops are outside of the run.
   std::int64_t length = 1, block = 1, blocks = 1, count = 1;
+  std::int64_t width = 1;  ///< Elements of the stage for each of the run.
+};
+
+/// How a stage's elements are computed: by rows, by its tape, or else by the evaluator of blocks.
+struct StageWays {
+  explicit StageWays(const StagePlan& plan)
+      : tape(BlockTape::of(plan)), rows(tape ? RowTape::of(plan, *tape) : std::nullopt) {}
+  std::optional<BlockTape> tape;
+  std::optional<RowTape> rows;
 };
 
 /// Computes units of a stage, one after the other.
 class StageRun {
  public:
-  StageRun(const StagePlan& plan, const std::optional<BlockTape>& tape, const Units& units,
-           const std::vector<BlockBuffer>& buffers, TurnedBlocks& turned_blocks, float* target, std::int64_t first)
-      : plan_(&plan), units_(&units), target_(target), index_(units.loops.size()) {
-    if (tape)
-      tape_.emplace(*tape, buffers, turned_blocks);
-    else
-      evaluator_.emplace(plan, buffers);
+  StageRun(const StagePlan& plan, const StageWays& ways, const Units& units, const std::vector<BlockBuffer>& buffers,
+           TurnedBlocks& turned_blocks, float* target, std::int64_t first)
+      : plan_(&plan),
+        units_(&units),
+        way_(ways.rows   ? Way(std::in_place_type<RowRunner>, *ways.rows, buffers)
+             : ways.tape ? Way(std::in_place_type<TapeRunner>, *ways.tape, buffers, turned_blocks)
+                         : Way(std::in_place_type<BlockEvaluator>, plan, buffers)),
+        target_(target),
+        index_(units.loops.size()) {
     if (units.run) stride_ = plan.coefficient(plan.stage().write, *units.run);
-    if (const std::optional<std::uint32_t> turned = tape ? plan.written_turned() : std::nullopt) {
+    if (const auto turned = std::holds_alternative<TapeRunner>(way_) ? plan.written_turned() : std::nullopt) {
       turned_ =
           static_cast<std::size_t>(std::find(units.loops.begin(), units.loops.end(), *turned) - units.loops.begin());
       waiting_.resize(static_cast<std::size_t>(plan.stage().extents[*turned] * units.block));
@@ -105,7 +120,10 @@ class StageRun {
   }
   /// Of a recurrence: goes to a step.
   void go_to_step(std::int64_t at) { step(plan_->stage().steps_of->variable, at); }
-  [[nodiscard]] Status status() const { return evaluator_ ? evaluator_->status() : Status(); }
+  [[nodiscard]] Status status() const {
+    const BlockEvaluator* const evaluator = std::get_if<BlockEvaluator>(&way_);
+    return evaluator != nullptr ? evaluator->status() : Status();
+  }
 
   void compute(std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) {
@@ -122,16 +140,22 @@ class StageRun {
   }
 
  private:
+  using Way = std::variant<RowRunner, TapeRunner, BlockEvaluator>;
+
   [[nodiscard]] std::int64_t extent(std::size_t loop) const { return plan_->stage().extents[units_->loops[loop]]; }
 
   void step(std::uint32_t variable, std::int64_t count) {
-    tape_ ? tape_->step(variable, count) : evaluator_->step(variable, count);
+    std::visit([&](auto& way) { way.step(variable, count); }, way_);
   }
-  [[nodiscard]] std::int64_t place() const { return tape_ ? tape_->place() : evaluator_->place(); }
-  void elements(std::int64_t count, float* to) { tape_ ? tape_->compute(count, to) : evaluator_->compute(count, to); }
+  [[nodiscard]] std::int64_t place() const {
+    return std::visit([](const auto& way) { return way.place(); }, way_);
+  }
+  void elements(std::int64_t count, float* to) {
+    std::visit([&](auto& way) { way.compute(count, to); }, way_);
+  }
 
   void write(float* to, std::int64_t count) {
-    if (stride_ == 1) return elements(count, to);
+    if (stride_ == 1 || std::holds_alternative<RowRunner>(way_)) return elements(count, to);
     if (turned_) return write_turned(to, count);
     std::array<float, block_elements> some;
     elements(count, some.data());
@@ -177,8 +201,7 @@ class StageRun {
 
   const StagePlan* plan_;
   const Units* units_;
-  std::optional<TapeRunner> tape_;
-  std::optional<BlockEvaluator> evaluator_;  ///< Without a tape.
+  Way way_;
   float* target_;
   std::vector<std::int64_t> index_;  ///< Per loop.
   std::int64_t block_ = 0, stride_ = 1;
@@ -213,12 +236,8 @@ class DefinitionKernel final : public Kernel {
   DefinitionKernel(const KernelRequest& request, OperatorInstance instance)
       : Kernel(kernel_name()), instance_(std::move(instance)), threads_(request.threads) {
     for (const Operand& input : request.inputs) wide_.push_back(input.type.element == ElementType::i64);
-    for (const LoweredStage& stage : body().stages)
-      if (!stage.empty) plans_.emplace_back(stage, body().inputs);
-    for (const StagePlan& plan : plans_) {
-      units_.emplace_back(plan);
-      tapes_.push_back(BlockTape::of(plan));
-    }
+    // Stages that take rows at once do not go together with those that transpose them.
+    if (!plan(true)) plan(false);
     divide_alike();
     make_groups();
     for (const Shape& shape : body().intermediates) {
@@ -278,6 +297,24 @@ class DefinitionKernel final : public Kernel {
   };
 
   [[nodiscard]] const LoweredBody& body() const { return instance_.body(); }
+
+  /// Plans all stages. Whether not some of them compute rows, and others transpose.
+  bool plan(bool by_rows) {
+    plans_.clear();
+    ways_.clear();
+    units_.clear();
+    for (const LoweredStage& stage : body().stages)
+      if (!stage.empty) plans_.emplace_back(stage, body().inputs, by_rows);
+    bool rows = false, turns = false;
+    for (const StagePlan& plan : plans_) {
+      ways_.emplace_back(plan);
+      const bool of_rows = ways_.back().rows.has_value();
+      units_.emplace_back(plan, of_rows);
+      rows = rows || of_rows;
+      turns = turns || (!of_rows && plan.turns());
+    }
+    return !rows || !turns;
+  }
 
   /// Stages one after the other whose outermost loops are runs of the same length take the same blocks of these.
   void divide_alike() {
@@ -340,14 +377,14 @@ class DefinitionKernel final : public Kernel {
     double work = 0;
     for (std::size_t i = group.first; i < group.end; ++i)
       work += plans_[i].work() * static_cast<double>(units_[i].count / group.slices) *
-              static_cast<double>(std::min(units_[i].length, units_[i].block));
+              static_cast<double>(std::min(units_[i].length, units_[i].block) * units_[i].width);
     FirstFailure failure;
     parallel_chunks(threads_, group.slices, grain(work), [&](std::int64_t begin, std::int64_t end) {
       TurnedBlocks turned;
       std::vector<StageRun> runs;
       for (std::size_t i = group.first; i < group.end; ++i) {
-        runs.emplace_back(plans_[i], tapes_[i], units_[i], memory.read, turned,
-                          memory.written[plans_[i].stage().buffer], begin * (units_[i].count / group.slices));
+        runs.emplace_back(plans_[i], ways_[i], units_[i], memory.read, turned, memory.written[plans_[i].stage().buffer],
+                          begin * (units_[i].count / group.slices));
         if (group.recurrence) runs.back().go_to_step(step);
       }
       for (std::int64_t slice = begin; slice < end; ++slice)
@@ -364,8 +401,8 @@ class DefinitionKernel final : public Kernel {
 
   OperatorInstance instance_;
   std::vector<StagePlan> plans_;
-  std::vector<Units> units_;                     ///< Per plan.
-  std::vector<std::optional<BlockTape>> tapes_;  ///< Per plan.
+  std::vector<StageWays> ways_;  ///< Per plan.
+  std::vector<Units> units_;     ///< Per plan.
   std::vector<Group> groups_;
   std::vector<bool> wide_;  ///< Per input: of i64.
   std::vector<std::size_t> offsets_;

@@ -44,6 +44,19 @@ struct LoopTable {
   float (*dot)(const float* a, const float* b, std::int64_t count);
   /// The sum of squares of x[i] - from: to the bit, dot of these differences with themselves.
   float (*squares)(const float* x, std::int64_t count, float from);
+  /// The same of each of so many rows, which lie `stride` apart: y[r], to the bit. y is none of what is read.
+  void (*sum_rows)(const float* x, std::int64_t stride, std::int64_t rows, std::int64_t count, float* y);
+  void (*greatest_rows)(const float* x, std::int64_t stride, std::int64_t rows, std::int64_t count, float* y);
+  void (*least_rows)(const float* x, std::int64_t stride, std::int64_t rows, std::int64_t count, float* y);
+  void (*dot_rows)(const float* a, std::int64_t a_stride, const float* b, std::int64_t b_stride, std::int64_t rows,
+                   std::int64_t count, float* y);
+  void (*squares_rows)(const float* x, std::int64_t stride, const float* from, std::int64_t from_stride,
+                       std::int64_t rows, std::int64_t count, float* y);
+  /// y[r * count + i] = x[r * count + i] - of_rows[r * stride], or their product. y may be x.
+  void (*subtract_of_rows)(const float* x, const float* of_rows, std::int64_t stride, float* y, std::int64_t rows,
+                           std::int64_t count);
+  void (*multiply_by_rows)(const float* x, const float* of_rows, std::int64_t stride, float* y, std::int64_t rows,
+                           std::int64_t count);
   /// y[r * y_stride + j] = sum of a[r * length + k] * panel[k * panel_width + j] over k < length, for r < rows and
   /// j < columns, of which there are at most panel_width.
   void (*panel_product)(const float* a, std::int64_t rows, std::int64_t length, const float* panel, float* y,

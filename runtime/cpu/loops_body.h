@@ -607,11 +607,11 @@ inline void exchange(Pack* packs) {
 /// As many partial results of a reduction are kept: an operation need not wait for the one before.
 constexpr int partials = 4;
 
-/// Combines the elements of x by F: of(result, vector of x, i, load) takes in the vector that begins at the i-th, where
-/// load(p) is what lies at p as the vector of x does; both() combines results. `neutral` is the result for none, and
-/// rest() has no effect on it.
+/// Combines the elements of x by F, but for the lanes of the value: of(result, vector of x, i, load) takes in the
+/// vector that begins at the i-th, where load(p) is what lies at p as the vector of x does; both() combines results.
+/// `neutral` is the result for none, and rest() has no effect on it.
 template <class F>
-float reduce(const float* x, Count count, F f) {
+inline Pack reduce_to_lanes(const float* x, Count count, F f) {
   constexpr Whole load;
   Pack results[partials];
 #pragma GCC unroll 4
@@ -627,8 +627,29 @@ float reduce(const float* x, Count count, F f) {
     const Some load_last{part_of(count - done), f.rest()};
     results[1] = f.of(results[1], load_last(x + done), done, load_last);
   }
-  const Pack all = F::both(F::both(results[0], results[1]), F::both(results[2], results[3]));
-  return F::both(F::neutral, combined<F>(all));
+  const Pack first = F::both(results[0], results[1]);
+  return count < partials * lanes ? first : F::both(first, F::both(results[2], results[3]));
+}
+
+template <class F>
+float reduce(const float* x, Count count, F f) {
+  return F::both(F::neutral, combined<F>(reduce_to_lanes(x, count, f)));
+}
+
+/// The same of each of so many rows, `stride` apart, by f_of(row): lanes of as many rows are combined together.
+template <class F, class Of>
+void reduce_each(const float* x, Count stride, Count rows, Count count, float* y, const Of& f_of) {
+  Pack packs[lanes];
+  for (Count first = 0; first < rows; first += lanes) {
+    const Count some = rows - first < lanes ? rows - first : lanes;
+    for (Count r = 0; r < some; ++r) packs[r] = reduce_to_lanes<F>(x + (first + r) * stride, count, f_of(first + r));
+    for (Count r = some; r < lanes; ++r) packs[r] = Pack{};
+    const Pack all = F::both(Pack{} + F::neutral, across<F>(packs));
+    if (some == lanes)
+      keep(y + first, all);
+    else
+      for (Count r = 0; r < some; ++r) y[first + r] = all[r];
+  }
 }
 
 struct SumOf {
@@ -682,6 +703,45 @@ float greatest(const float* x, Count count) { return reduce(x, count, ExtremumOf
 float least(const float* x, Count count) { return reduce(x, count, ExtremumOf<true, true>()); }
 float dot(const float* a, const float* b, Count count) { return reduce(a, count, SumOfProducts{{}, b}); }
 float squares(const float* x, Count count, float mean) { return reduce(x, count, SumOfSquares{{}, mean}); }
+
+void sum_rows(const float* x, Count stride, Count rows, Count count, float* y) {
+  reduce_each<SumOf>(x, stride, rows, count, y, [](Count) { return SumOf(); });
+}
+void greatest_rows(const float* x, Count stride, Count rows, Count count, float* y) {
+  using Greatest = ExtremumOf<false, true>;
+  reduce_each<Greatest>(x, stride, rows, count, y, [](Count) { return Greatest(); });
+}
+void least_rows(const float* x, Count stride, Count rows, Count count, float* y) {
+  using Least = ExtremumOf<true, true>;
+  reduce_each<Least>(x, stride, rows, count, y, [](Count) { return Least(); });
+}
+/// The elements of each row and one number of it.
+template <class Of>
+inline void with_number_of_row(const float* x, const float* of_rows, Count stride, float* y, Count rows, Count count,
+                               const Of& of) {
+  const Count whole = count - count % lanes;
+  const Part part = part_of(count - whole);
+  for (Count r = 0; r < rows; ++r, x += count, y += count) {
+    const Pack number = Pack{} + of_rows[r * stride];
+    for (Count i = 0; i < whole; i += lanes) keep(y + i, of(Whole()(x + i), number));
+    if (whole < count) store_part(y + whole, part, of(load_part(x + whole, part, Pack{}), number));
+  }
+}
+void subtract_of_rows(const float* x, const float* of_rows, Count stride, float* y, Count rows, Count count) {
+  with_number_of_row(x, of_rows, stride, y, rows, count, [](Pack a, Pack b) { return a - b; });
+}
+void multiply_by_rows(const float* x, const float* of_rows, Count stride, float* y, Count rows, Count count) {
+  with_number_of_row(x, of_rows, stride, y, rows, count, [](Pack a, Pack b) { return a * b; });
+}
+void dot_rows(const float* a, Count a_stride, const float* b, Count b_stride, Count rows, Count count, float* y) {
+  reduce_each<SumOfProducts>(a, a_stride, rows, count, y, [&](Count r) { return SumOfProducts{{}, b + r * b_stride}; });
+}
+void squares_rows(const float* x, Count stride, const float* from, Count from_stride, Count rows, Count count,
+                  float* y) {
+  reduce_each<SumOfSquares>(x, stride, rows, count, y, [&](Count r) {
+    return SumOfSquares{{}, from[r * from_stride]};
+  });
+}
 
 /// So many rows at once: sums of a panel's width stay in registers.
 template <int Rows>
@@ -1088,6 +1148,13 @@ const LoopTable* TASO_LOOPS_NAME() {
                                       least,
                                       dot,
                                       squares,
+                                      sum_rows,
+                                      greatest_rows,
+                                      least_rows,
+                                      dot_rows,
+                                      squares_rows,
+                                      subtract_of_rows,
+                                      multiply_by_rows,
                                       panel_product,
                                       accumulate,
                                       accumulate_maximum,

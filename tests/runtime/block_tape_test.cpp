@@ -1,5 +1,5 @@
-// Tapes (runtime/cpu/block_tape.h) compute what the general evaluator of blocks does, to the bit, and pairs of
-// operations (runtime/cpu/pairs.h) what the two do by themselves.
+// Tapes (runtime/cpu/block_tape.h), also over several rows at once (runtime/cpu/row_tape.h), compute what the general
+// evaluator of blocks does, to the bit, and pairs of operations (runtime/cpu/pairs.h) what the two do by themselves.
 #include "runtime/cpu/block_tape.h"
 
 #include <gtest/gtest.h>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "operators/instance.h"
+#include "runtime/cpu/row_tape.h"
 #include "tests/runtime/cuda_requests.h"
 
 namespace taso::testing {
@@ -59,6 +60,14 @@ operator neighbours(x[n, m]) -> [n, m]
   out[i, j] = x[i, j] * total[i] + x[i, m - 1 - j] - x[i, 0] / (x[i, j] + total[i])
 operator apart(x[n, m]) -> [n]
   out[i] = sum(t < m) square(x[i, t] - x[0, t])
+operator scaled(x[A.., n, m], w[m]) -> [A.., n, m]
+  let total[I.. < A, i < n] = sum(t < m) x[I.., i, t] * w[t]
+  out[I.., i, j] = (x[I.., i, j] + total[I.., i]) * exp(2 * w[j]) / total[I.., i] - total[I.., i] / (w[j] + 3)
+operator every_other(x[n, m]) -> [n, m // 2]
+  let total[i < n] = max(t < m // 2) x[i, 2 * t]
+  out[i, j] = x[i, 2 * j] / total[i] - x[n - 1 - i, j] + x[0, j]
+operator products(x[n, m]) -> [n]
+  out[i] = (prod(t < m) (1 + x[i, t] / 8)) + (sum(t < m) x[i, t] * x[i, 0]) + (sum(t < m) x[0, t]) + x[i, m - 1]
 operator ends(x[n, m]) -> [n]
   out[i] = (min(t < m) x[i, t]) * (max(t < m) x[i, t]) - sum(t < m) (x[i, t] - x[i, 0]) * (x[i, t] - x[i, 0])
 )";
@@ -94,9 +103,38 @@ void compute_stage(Evaluator& evaluator, const StagePlan& plan, std::vector<floa
   }
 }
 
-/// Runs the stages of a body both ways. Adds how many had tapes.
-void expect_equal_ways(const LoweredBody& body, const std::vector<std::vector<float>>& inputs, int& tapes,
-                       int* reads_turned = nullptr) {
+/// All elements of a stage, by so many rows at once, in `to`.
+void compute_rows(cpu::RowRunner& runner, const StagePlan& plan, std::int64_t at_once, std::vector<float>& to) {
+  const LoweredStage& stage = plan.stage();
+  std::vector<std::uint32_t> loops;
+  for (const std::uint32_t variable : stage.outer)
+    if (plan.run() != variable && plan.rows() != variable) loops.push_back(variable);
+  const auto go = [&](const auto& self, std::size_t loop) -> void {
+    if (loop < loops.size()) {
+      for (std::int64_t i = 0; i < stage.extents[loops[loop]]; ++i) {
+        self(self, loop + 1);
+        runner.step(loops[loop], 1);
+      }
+      return runner.step(loops[loop], -stage.extents[loops[loop]]);
+    }
+    const std::int64_t length = stage.extents[*plan.rows()];
+    for (std::int64_t done = 0; done < length; done += at_once) {
+      runner.compute(std::min(at_once, length - done), to.data() + runner.place());
+      runner.step(*plan.rows(), std::min(at_once, length - done));
+    }
+    runner.step(*plan.rows(), -length);
+  };
+  go(go, 0);
+}
+
+/// How stages were computed, so many of them.
+struct WaysTaken {
+  int tapes = 0, turned = 0, rows = 0;  ///< Those that read something transposed, those of several rows at once.
+};
+
+/// Runs the stages of a body in all ways.
+void expect_equal_ways(const LoweredBody& body, const std::vector<std::vector<float>>& inputs, WaysTaken& taken,
+                       bool by_rows = true) {
   std::vector<std::vector<float>> memory = inputs;
   for (const Shape& shape : body.intermediates) memory.emplace_back(static_cast<std::size_t>(volume(shape)));
   for (const Shape& shape : body.outputs) memory.emplace_back(static_cast<std::size_t>(volume(shape)));
@@ -104,16 +142,26 @@ void expect_equal_ways(const LoweredBody& body, const std::vector<std::vector<fl
   for (std::vector<float>& one : memory) buffers.push_back({one.data(), 1, true});
   for (const LoweredStage& stage : body.stages) {
     if (stage.empty) continue;
-    const StagePlan plan(stage, body.inputs);
+    const StagePlan plan(stage, body.inputs, by_rows);
     std::vector<float>& written = memory[stage.buffer];
     std::vector<float> by_tape = written;
     if (const auto tape = cpu::BlockTape::of(plan)) {
       cpu::TurnedBlocks turned;
       cpu::TapeRunner runner(*tape, buffers, turned);
       compute_stage(runner, plan, by_tape);
-      ++tapes;
-      for (std::uint32_t i = 0; reads_turned != nullptr && i < stage.accesses.size(); ++i)
-        if (plan.turned(i)) ++*reads_turned;
+      ++taken.tapes;
+      for (std::uint32_t i = 0; i < stage.accesses.size(); ++i)
+        if (plan.turned(i)) ++taken.turned;
+      const auto rows = cpu::RowTape::of(plan, *tape);
+      for (const std::int64_t at_once : {plan.rows_at_once(), std::min<std::int64_t>(3, plan.rows_at_once())}) {
+        if (!rows) break;
+        ++taken.rows;
+        std::vector<float> of_rows = written;
+        cpu::RowRunner rows_runner(*rows, buffers);
+        compute_rows(rows_runner, plan, at_once, of_rows);
+        ASSERT_EQ(std::memcmp(by_tape.data(), of_rows.data(), of_rows.size() * sizeof(float)), 0)
+            << body.op << ", stage of buffer " << stage.buffer << ", rows at once: " << at_once;
+      }
       cpu::BlockEvaluator evaluator(plan, buffers);
       compute_stage(evaluator, plan, written);
       ASSERT_EQ(std::memcmp(by_tape.data(), written.data(), written.size() * sizeof(float)), 0) << body.op;
@@ -136,7 +184,7 @@ std::vector<float> random_floats(Random& random, std::int64_t count, int kind) {
 }
 
 TEST(BlockTape, ComputesShippedOperatorsLikeTheEvaluator) {
-  std::map<std::string, int> tapes;
+  std::map<std::string, WaysTaken> taken;
   for (const std::string& op : RequestMaker::operators()) {
     const OperatorDefinition* const defined = registry().find(op);
     if (defined == nullptr || !defined->over_reals) continue;
@@ -157,27 +205,27 @@ TEST(BlockTape, ComputesShippedOperatorsLikeTheEvaluator) {
       if (!instance) continue;
       const bool recurs = std::any_of(instance->body().stages.begin(), instance->body().stages.end(),
                                       [](const LoweredStage& stage) { return stage.steps_of.has_value(); });
-      if (!recurs) expect_equal_ways(instance->body(), inputs, tapes[op]);
+      if (!recurs) expect_equal_ways(instance->body(), inputs, taken[op]);
     }
   }
   for (const char* op : {"add", "gelu", "softmax", "layer_norm", "rms_norm", "reduce_sum", "reduce_max", "concat"})
-    EXPECT_GT(tapes[op], 0) << op;
+    EXPECT_GT(taken[op].tapes, 0) << op;
 }
 
 TEST(BlockTape, ComputesOperatorsOfAUserLikeTheEvaluator) {
   const auto operators = value_of(OperatorRegistry::parse(operators_of_tapes, "own.op", &registry()));
   for (const char* op : {"log_softmax", "columns", "norm", "many", "transposed", "shares", "floors", "standard",
                          "moved", "apart", "ends"}) {
-    int tapes = 0;
+    WaysTaken taken;
     for (const Shape& shape : {Shape{3, 5}, Shape{70, 3}, Shape{2, 2500}, Shape{1, 1}, Shape{2, 1024}, Shape{2, 1025},
                                Shape{3, 0}, Shape{0, 3}, Shape{2, 15}, Shape{2, 16}, Shape{2, 17}, Shape{2, 70}})
       for (int kind = 0; kind < 4; ++kind) {
         Random random(static_cast<std::uint64_t>(kind), op);
         const TensorType type{ElementType::f32, shape};
         const auto instance = value_of(OperatorInstance::create(operators, op, Attributes(), std::vector{type}));
-        expect_equal_ways(instance.body(), {random_floats(random, type.elements(), kind)}, tapes);
+        expect_equal_ways(instance.body(), {random_floats(random, type.elements(), kind)}, taken);
       }
-    EXPECT_GT(tapes, 8) << op;
+    EXPECT_GT(taken.tapes, 8) << op;
   }
 }
 
@@ -185,17 +233,50 @@ TEST(BlockTape, ReadsShortRowsTransposed) {
   const auto operators = value_of(OperatorRegistry::parse(operators_of_tapes, "own.op", &registry()));
   for (const char* op :
        {"log_softmax", "shares", "standard", "moved", "nested", "same_for_all", "two_factors", "neighbours"}) {
-    int tapes = 0, turned = 0;
+    WaysTaken taken;
     for (const Shape& shape : {Shape{700, 3}, Shape{1100, 2}, Shape{600, 16}, Shape{520, 17}, Shape{129, 16},
                                Shape{128, 15}, Shape{300, 100}, Shape{140, 128}, Shape{140, 129}}) {
       const TensorType type{ElementType::f32, shape};
       Random random(static_cast<std::uint64_t>(shape[1]), op);
       const auto instance = value_of(OperatorInstance::create(operators, op, Attributes(), std::vector{type}));
-      expect_equal_ways(instance.body(), {random_floats(random, type.elements(), 1)}, tapes, &turned);
+      expect_equal_ways(instance.body(), {random_floats(random, type.elements(), 1)}, taken, false);
     }
-    EXPECT_GT(tapes, 8) << op;
-    EXPECT_GT(turned, std::string_view(op) == "same_for_all" ? -1 : 4) << op;
+    EXPECT_GT(taken.tapes, 8) << op;
+    EXPECT_GT(taken.turned, std::string_view(op) == "same_for_all" ? -1 : 4) << op;
+    EXPECT_EQ(taken.rows, 0) << op;
   }
+}
+
+TEST(RowTape, ComputesSeveralRowsLikeTheEvaluator) {
+  const auto operators = value_of(OperatorRegistry::parse(operators_of_tapes, "own.op", &registry()));
+  for (const char* op : {"log_softmax", "shares", "floors", "standard", "moved", "neighbours", "same_for_all",
+                         "two_factors", "every_other", "products", "ends", "apart"}) {
+    WaysTaken taken;
+    for (const Shape& shape : {Shape{300, 16}, Shape{65, 17}, Shape{37, 64}, Shape{40, 100}, Shape{9, 129},
+                               Shape{8, 511}, Shape{5, 700}, Shape{3, 1024}, Shape{2, 1025}, Shape{1, 64}})
+      for (int kind = 0; kind < 4; ++kind) {
+        const TensorType type{ElementType::f32, shape};
+        Random random(static_cast<std::uint64_t>(kind), op);
+        const auto instance = value_of(OperatorInstance::create(operators, op, Attributes(), std::vector{type}));
+        expect_equal_ways(instance.body(), {random_floats(random, type.elements(), kind)}, taken);
+      }
+    EXPECT_GT(taken.rows, 30) << op;
+  }
+}
+
+TEST(RowTape, ComputesRowsOfSeveralAxesLikeTheEvaluator) {
+  const auto operators = value_of(OperatorRegistry::parse(operators_of_tapes, "own.op", &registry()));
+  WaysTaken taken;
+  for (const Shape& shape : {Shape{2, 3, 50, 24}, Shape{1, 2, 7, 200}, Shape{4, 1, 16}, Shape{70, 33}, Shape{3, 0, 16}})
+    for (int kind = 0; kind < 4; ++kind) {
+      const TensorType type{ElementType::f32, shape}, weight{ElementType::f32, {shape.back()}};
+      Random random(static_cast<std::uint64_t>(kind), "scaled");
+      const auto instance =
+          value_of(OperatorInstance::create(operators, "scaled", Attributes(), std::vector{type, weight}));
+      const std::vector<float> x = random_floats(random, type.elements(), kind);
+      expect_equal_ways(instance.body(), {x, random_floats(random, weight.elements(), kind)}, taken);
+    }
+  EXPECT_GT(taken.rows, 30);
 }
 
 TEST(Pairs, AreTheTwoOperationsByThemselves) {

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "support/random.h"
+
 namespace taso::cpu {
 namespace {
 
@@ -174,6 +176,59 @@ TEST(Loops, Reductions) {
       ASSERT_TRUE(std::isnan(table->least(with_nan.data(), count))) << count;
       ASSERT_FALSE(std::isnan(table->maximum(with_nan.data(), count))) << count;
     }
+}
+
+// Of rows: what the loops of one row make, to the bit, whatever stands between and beside them.
+TEST(Loops, ReductionsAndArithmeticOfRows) {
+  Random random(3, "rows");
+  std::vector<float> x, from;
+  for (int i = 0; i < 40 * 150; ++i) {
+    x.push_back(static_cast<float>(2 * random.uniform() - 1));
+    if (i % 997 == 500) x.back() = i % 2 == 0 ? NAN : HUGE_VALF;
+  }
+  for (int i = 0; i < 80; ++i) from.push_back(x[static_cast<std::size_t>(7 * i)]);
+  const auto same = [](float a, float b) { return std::memcmp(&a, &b, sizeof a) == 0; };
+  for (const LoopTable* table : tables())
+    for (const std::int64_t rows : {1, 3, 16, 17, 37})
+      for (std::int64_t count = 1; count < 140; count += count < 40 ? 1 : 9)
+        for (const std::int64_t stride : {std::int64_t{0}, count, count + 3}) {
+          const auto of_row = [&](std::int64_t r) { return x.data() + r * stride; };
+          std::vector<float> y(static_cast<std::size_t>(rows) + 1, 7.0F);
+          const auto expect = [&](const auto& one, const char* what) {
+            for (std::int64_t r = 0; r < rows; ++r)
+              ASSERT_TRUE(same(y[static_cast<std::size_t>(r)], one(r)))
+                  << table->instruction_set << " " << what << " " << rows << " " << count << " " << stride << ": " << r;
+            ASSERT_EQ(y.back(), 7.0F) << what;
+          };
+          table->sum_rows(x.data(), stride, rows, count, y.data());
+          expect([&](std::int64_t r) { return table->sum(of_row(r), count); }, "sum");
+          table->greatest_rows(x.data(), stride, rows, count, y.data());
+          expect([&](std::int64_t r) { return table->greatest(of_row(r), count); }, "greatest");
+          table->least_rows(x.data(), stride, rows, count, y.data());
+          expect([&](std::int64_t r) { return table->least(of_row(r), count); }, "least");
+          table->dot_rows(x.data(), stride, from.data(), 1, rows, std::min<std::int64_t>(count, 40), y.data());
+          expect(
+              [&](std::int64_t r) { return table->dot(of_row(r), from.data() + r, std::min<std::int64_t>(count, 40)); },
+              "dot");
+          table->squares_rows(x.data(), stride, from.data(), 2, rows, count, y.data());
+          expect(
+              [&](std::int64_t r) { return table->squares(of_row(r), count, from[static_cast<std::size_t>(2 * r)]); },
+              "squares");
+          if (stride != count) continue;
+          for (const bool product : {false, true}) {
+            const auto size = static_cast<std::size_t>(rows * count);
+            std::vector<float> all(size + 1, 7.0F), in_place(x.begin(), x.begin() + rows * count), one(size);
+            const auto loop = product ? table->multiply_by_rows : table->subtract_of_rows;
+            loop(x.data(), from.data(), 2, all.data(), rows, count);
+            loop(in_place.data(), from.data(), 2, in_place.data(), rows, count);
+            ASSERT_EQ(all.back(), 7.0F);
+            for (std::int64_t r = 0; r < rows; ++r)
+              find_binary(product ? "mul" : "sub")
+                  ->second_scalar(of_row(r), &from[static_cast<std::size_t>(2 * r)], one.data() + r * count, count);
+            ASSERT_EQ(std::memcmp(all.data(), one.data(), size * sizeof(float)), 0) << table->instruction_set << count;
+            ASSERT_EQ(std::memcmp(in_place.data(), one.data(), size * sizeof(float)), 0) << table->instruction_set;
+          }
+        }
 }
 
 TEST(Loops, Softmax) {
