@@ -51,12 +51,12 @@ class Searches {
     one.choose_layouts = options_.strategy == Strategy::joint;
     if (options_.strategy == Strategy::layout) one.max_steps = 0;
     Findings found;
-    TASO_ASSIGN(found.search, run(one, planner_.model()));
+    TASO_ASSIGN(found.search, run(one, planner_.target(), planner_.model()));
     TASO_RETURN_IF_ERROR(add(std::exchange(found.search.best, {}), found.graphs));
     if (options_.strategy == Strategy::joint && found.search.stop != StopReason::interrupted) {
       one.choose_layouts = false;
       spend(found.search.seconds, one);
-      TASO_ASSIGN(SearchResult fixed, run(one, planner_.model()));
+      TASO_ASSIGN(SearchResult fixed, run(one, planner_.target(), planner_.model()));
       TASO_RETURN_IF_ERROR(add(std::move(fixed.best), found.graphs));
       if (fixed.stop == StopReason::interrupted) found.search.stop = StopReason::interrupted;
       found.search.seconds += fixed.seconds;
@@ -73,7 +73,7 @@ class Searches {
     one.choose_layouts = false;
     spend(found.search.seconds, one);
     const auto launches = make_cost_model({{{1, CostFormula::Term::launches}}}, planner_.measured());
-    TASO_ASSIGN(SearchResult fewest, run(one, *launches));
+    TASO_ASSIGN(SearchResult fewest, run(one, planner_.target().for_launches(), *launches));
     if (fewest.stop == StopReason::interrupted) found.search.stop = StopReason::interrupted;
     Candidate& candidate = fewest.best[0];
     if (!is_less(candidate.cost, fewest.start_cost) || contains(found.graphs, candidate.graph)) return {};
@@ -89,9 +89,9 @@ class Searches {
   }
 
  private:
-  [[nodiscard]] Expected<SearchResult> run(const SearchOptions& options, CostModel& model) const {
+  [[nodiscard]] Expected<SearchResult> run(const SearchOptions& options, const Target& target, CostModel& model) const {
     if (options_.progress != nullptr) options_.progress->begin_search(options.max_steps);
-    return search(prepared_.start().planned.graph, prepared_.search_rules, planner_.target(), model, options);
+    return search(prepared_.start().planned.graph, prepared_.search_rules, target, model, options);
   }
 
   /// Takes seconds that were used off a search's limit.

@@ -215,19 +215,28 @@ struct RuntimeTarget::State {
   std::shared_ptr<std::vector<std::string>> fallbacks = std::make_shared<std::vector<std::string>>();
 };
 
-double constant_bytes(const Graph& graph) {
+double weight_bytes(const Graph& graph) {
   double bytes = 0;
-  std::unordered_set<Hash128> labels;
-  for (NodeId id = 0; id < graph.id_bound(); ++id)
-    if (graph.contains(id) && graph.node(id).kind == NodeKind::constant && graph.node(id).outputs[0].known &&
-        labels.insert(graph.node(id).label).second)
-      bytes += static_cast<double>(graph.node(id).outputs[0].bytes());
+  std::unordered_set<Hash128> seen;
+  for (NodeId id = 0; id < graph.id_bound(); ++id) {
+    if (!graph.contains(id) || graph.node(id).weight_only) continue;
+    for (const Value& input : graph.node(id).inputs) {
+      const Node& weight = graph.node(input.node);
+      if (!weight.weight_only || !graph.type(input).known) continue;
+      Hasher hasher;
+      if (weight.kind == NodeKind::constant)
+        hasher.add(weight.label);
+      else
+        hasher.add(std::uint64_t{input.node}).add(std::uint64_t{input.port});
+      if (seen.insert(hasher.finish()).second) bytes += static_cast<double>(graph.type(input).bytes());
+    }
+  }
   return bytes;
 }
 
 double working_set_bytes(const Graph& graph, const Target& target) {
   const Expected<double> peak = target.peak_bytes(graph, nullptr);
-  return constant_bytes(graph) + (peak ? *peak : 0.0);
+  return weight_bytes(graph) + (peak ? *peak : 0.0);
 }
 
 RuntimeTarget::RuntimeTarget(const KernelLibrary& library, RuntimeTargetOptions options)

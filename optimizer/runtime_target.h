@@ -31,9 +31,10 @@ struct RuntimeTargetOptions {
   std::function<bool()> cancelled;
 };
 
-/// Bytes of a graph's constants, equal ones once: an unrolled model reads the same at every step.
-[[nodiscard]] double constant_bytes(const Graph& graph);
-/// What a model that is run over and over goes through each time, in bytes: its constants and what it needs for
+/// Bytes of the weights that a run of a graph reads, equal constants once: an unrolled model reads the same at every
+/// step. What is computed of weights alone counts in the place of these.
+[[nodiscard]] double weight_bytes(const Graph& graph);
+/// What a model that is run over and over goes through each time, in bytes: its weights and what it needs for
 /// intermediate tensors at one time.
 [[nodiscard]] double working_set_bytes(const Graph& graph, const Target& target);
 

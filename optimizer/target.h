@@ -100,6 +100,9 @@ class Target {
   [[nodiscard]] virtual Expected<std::map<std::string, double>> profile(const TimedGraph& /*graph*/) {
     return std::map<std::string, double>{};
   }
+  /// The target by whose plans the graph of fewest launches is searched for, as one to be timed. Another one where what
+  /// this one launches does not tell: a runtime that copies what is split makes of two products one and a copy.
+  [[nodiscard]] virtual const Target& for_launches() const { return *this; }
   /// What times of whole graphs depend on besides identity(), and times of kernels do not; times are recorded under it.
   [[nodiscard]] virtual std::string conditions() const { return ""; }
   /// What a device could not execute in the form in which it was planned, and computes in another way since, a line for

@@ -19,6 +19,7 @@
 #include "optimizer/run_profile.h"
 #include "optimizer/runtime_target.h"
 #include "runtime/backend.h"
+#include "runtime/measure.h"
 #include "session/all_sizes.h"
 #include "session/plan_choice.h"
 #include "session/plan_costs.h"
@@ -187,8 +188,9 @@ Status Session::State::open_runtime() {
     if (message) message(MessageLevel::important, text);
   };
   const std::string device = library.device();
-  TASO_ASSIGN(runtime, WorkerTarget::open({std::move(worker), device.substr(0, device.find(';'))}, sized.model(),
-                                          registry, target));
+  WorkerTargetOptions of_worker{std::move(worker), device.substr(0, device.find(';')),
+                                static_cast<double>(last_level_cache_bytes())};
+  TASO_ASSIGN(runtime, WorkerTarget::open(std::move(of_worker), sized.model(), registry, target));
   return {};
 }
 

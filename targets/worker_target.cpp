@@ -30,6 +30,8 @@ constexpr std::size_t most_together = 16;
 constexpr std::size_t most_rounds_of_graphs = 201;
 constexpr double request_seconds = 3, block_below = 25e-3;
 constexpr int block_runs = 4, most_rounds_of_request = 32;
+/// Weights of this share of the last-level cache stay in it (as Backend's cached_tenths has it).
+constexpr double stays_cached = 0.7;
 /// So many bytes are streamed to empty the caches, as for our own kernels (runtime/measure.h).
 constexpr std::int64_t evicted_bytes = std::int64_t{64} << 20;
 /// Whole graphs are run so long at most, once there are enough rounds to decide anything.
@@ -86,10 +88,14 @@ struct WorkerTarget::State {
   State(Worker started, const Model& original, const OperatorRegistry& operators, const RuntimeTarget& placing)
       : worker(std::move(started)), model(&original), registry(&operators), host(&placing) {}
 
-  /// Whether the caches are emptied before a part runs: only of its weights.
-  [[nodiscard]] bool evicts(const StandalonePart& part) const {
-    return evict > 0 &&
-           std::find(part.roles.begin(), part.roles.end(), StandalonePart::Role::weight) != part.roles.end();
+  /// Whether weights of a graph do not stay in the caches from run to run. Of one that is as large as the cache little
+  /// does, as each run reads all of it. What rules merge and what stays by itself of the same weight counts twice.
+  [[nodiscard]] bool is_cold(const Graph& graph) const {
+    return cache > 0 && weight_bytes(graph) > stays_cached * cache;
+  }
+
+  [[nodiscard]] static bool reads_weights(const StandalonePart& part) {
+    return std::find(part.roles.begin(), part.roles.end(), StandalonePart::Role::weight) != part.roles.end();
   }
 
   /// A part that a plan has named.
@@ -97,20 +103,22 @@ struct WorkerTarget::State {
     std::shared_ptr<const StandalonePart> alone;
     std::shared_ptr<const KernelInfo> kernel;
     int copies = 1;
+    bool cold = false;     ///< The caches are emptied before it runs, of its weights.
     std::size_t plan = 0;  ///< The first plan that named it.
   };
 
-  /// The part's kernel, described once.
+  /// The part's kernel, described once. `cold`: whether its weights are, if it reads any.
   [[nodiscard]] Expected<std::shared_ptr<const KernelInfo>> kernel_of(const Graph& graph, const RuntimePart& part,
-                                                                      std::size_t plan) {
-    const Hash128 signature = signature_of(graph, part);
+                                                                      bool cold, std::size_t plan) {
+    const Hash128 signature = Hasher().add(signature_of(graph, part)).add(std::uint64_t{cold ? 1U : 0U}).finish();
     const std::lock_guard lock(mutex);
     if (const auto known = kernels.find(signature); known != kernels.end()) return known->second;
     TASO_ASSIGN(StandalonePart made, standalone(graph, part, *registry));
     const int copies = copies_of(made);
+    cold = cold && reads_weights(made);
     KernelInfo info;
     info.key = fmt::format("opset {}: {}{}{}", model->opset(), made.text,
-                           copies > 1 ? fmt::format(" ; {} copies", copies) : "", evicts(made) ? " ; evicted" : "");
+                           copies > 1 ? fmt::format(" ; {} copies", copies) : "", cold ? " ; evicted" : "");
     info.hash = hash_text(info.key);
     info.op = made.op;
     info.flops = made.flops;
@@ -118,7 +126,8 @@ struct WorkerTarget::State {
     auto kernel = std::make_shared<const KernelInfo>(std::move(info));
     kernels.emplace(signature, kernel);
     const auto alone = std::make_shared<const StandalonePart>(std::move(made));
-    if (parts.try_emplace(kernel->hash, Part{alone, kernel, copies, plan}).second) waiting.push_back(kernel->hash);
+    if (parts.try_emplace(kernel->hash, Part{alone, kernel, copies, cold, plan}).second)
+      waiting.push_back(kernel->hash);
     return kernel;
   }
 
@@ -149,7 +158,7 @@ struct WorkerTarget::State {
     for (const Part& part : together) {
       Expected<ModelRun> run = write_part(*part.alone, part.copies, model->opset(), *registry, folder->next());
       if (run) {
-        if (evicts(*part.alone)) run->evict = evict;
+        if (part.cold) run->evict = evicted_bytes;
         files.runs.push_back(std::move(*run));
         written.push_back(&part);
       } else {
@@ -231,8 +240,8 @@ struct WorkerTarget::State {
   std::function<bool(const KernelInfo&)> is_recorded;
   std::unique_ptr<WorkerFolder> folder;
   std::string identity;
-  std::int64_t evict = 0;  ///< As MeasureRequest: weights that do not stay in the caches from run to run are cold.
-  std::mutex mutex;        ///< Of what plans name.
+  double cache = 0;  ///< Bytes of the processor's last-level cache; 0: not known, or of another device.
+  std::mutex mutex;  ///< Of what plans name.
   std::size_t plans = 0;
   std::unordered_map<Hash128, std::shared_ptr<const KernelInfo>> kernels;  ///< By signature.
   std::unordered_map<Hash128, Part> parts;                                 ///< By the hash of the key.
@@ -257,8 +266,7 @@ Expected<std::unique_ptr<WorkerTarget>> WorkerTarget::open(WorkerTargetOptions o
       fmt::format("{} {}; {}{}; threads={}; parts {}", hello.runtime, hello.version,
                   setting.provider.empty() ? "" : setting.provider + "; ",
                   elsewhere ? setting.device : options.processor, state->worker.options().threads, generation);
-  const double cache = static_cast<double>(last_level_cache_bytes());
-  if (!elsewhere && cache > 0 && constant_bytes(model.graph()) > cache) state->evict = evicted_bytes;
+  if (!elsewhere) state->cache = options.cache_bytes;
   return std::unique_ptr<WorkerTarget>(new WorkerTarget(std::move(state)));
 }
 
@@ -271,8 +279,9 @@ Expected<KernelPlan> WorkerTarget::plan(const Graph& graph) const {
     number = ++state_->plans;
   }
   KernelPlan plan;
+  const bool cold = state_->is_cold(graph);
   for (const RuntimePart& part : parts_of(graph, *state_->registry)) {
-    TASO_ASSIGN(std::shared_ptr<const KernelInfo> kernel, state_->kernel_of(graph, part, number));
+    TASO_ASSIGN(std::shared_ptr<const KernelInfo> kernel, state_->kernel_of(graph, part, cold, number));
     plan.launches.push_back({std::move(kernel), part.nodes.back()});
   }
   return plan;
@@ -281,6 +290,8 @@ Expected<KernelPlan> WorkerTarget::plan(const Graph& graph) const {
 Expected<double> WorkerTarget::peak_bytes(const Graph& graph, const LayoutAssignment* /*layouts*/) const {
   return state_->host->peak_bytes(graph, nullptr);
 }
+
+const Target& WorkerTarget::for_launches() const { return *state_->host; }
 
 Expected<double> WorkerTarget::measure(const KernelInfo& kernel) {
   const auto known = [&]() -> std::optional<Expected<double>> {

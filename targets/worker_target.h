@@ -19,12 +19,15 @@ namespace taso {
 struct WorkerTargetOptions {
   WorkerOptions worker;
   std::string processor;  ///< Of this machine, for the identity.
+  /// Bytes of its last-level cache; 0: not known. Parts of graphs that read more weights than stay in it are measured
+  /// with cold ones.
+  double cache_bytes = 0;
 };
 
 class WorkerTarget final : public Target {
  public:
-  /// Starts the worker. `model` is what graphs are rewritten from, `host` places tensors for peak_bytes(); both, and
-  /// the registry, must outlive the target. Fails as Worker::open does.
+  /// Starts the worker. `model` is what graphs are rewritten from, `host` places tensors for
+  /// peak_bytes(), and is for_launches(); both, and the registry, must outlive the target. Fails as Worker::open does.
   [[nodiscard]] static Expected<std::unique_ptr<WorkerTarget>> open(WorkerTargetOptions options, const Model& model,
                                                                     const OperatorRegistry& registry,
                                                                     const RuntimeTarget& host);
@@ -35,6 +38,8 @@ class WorkerTarget final : public Target {
   [[nodiscard]] Expected<KernelPlan> plan(const Graph& graph) const override;
   /// Of this program's own executor: runtimes do not tell theirs.
   [[nodiscard]] Expected<double> peak_bytes(const Graph& graph, const LayoutAssignment* layouts) const override;
+  /// That executor: it splits and joins in place.
+  [[nodiscard]] const Target& for_launches() const override;
   /// Together with the kernel it measures others of the same plan that are not known yet. device_unavailable where the
   /// runtime does not run the part, or the worker is given up.
   [[nodiscard]] Expected<double> measure(const KernelInfo& kernel) override;

@@ -166,6 +166,42 @@ output matmul(x, a), matmul(x, b)
   EXPECT_EQ(result.result.kernels, 1U);
 }
 
+/// Where products are one, it copies what they make: launches do not get fewer.
+class CopyingTarget final : public FakeTarget {
+ public:
+  [[nodiscard]] Expected<KernelPlan> plan(const Graph& graph) const override {
+    TASO_ASSIGN(KernelPlan plan, plain_.plan(graph));
+    KernelInfo copy;
+    copy.key = "a copy";
+    copy.hash = hash_text(copy.key);
+    while (plan.launches.size() < 2)
+      plan.launches.push_back({std::make_shared<const KernelInfo>(copy), plan.launches[0].node});
+    return plan;
+  }
+  [[nodiscard]] const Target& for_launches() const override { return plain_; }
+
+ private:
+  FakeTarget plain_;
+};
+
+TEST(FewestLaunches, AreThoseOfTheTargetForLaunches) {
+  const Graph graph =
+      graph_of("input x f32[1, 8]\nweight a f32[8, 16]\nweight b f32[8, 2]\noutput matmul(x, a), matmul(x, b)\n");
+  const RuleIndex rules(test_rules(), registry());
+  CopyingTarget target;
+  target.seconds_per_flop_squared = 1e-9;
+  target.graph_seconds = {1.0, 0.7};
+  CostDatabase database = CostDatabase::in_memory("fake device");
+  MeasuredCosts measured(target, database, true);
+  const auto model = make_cost_model(value_of(parse_cost_formula("time")), measured);
+  const OptimizeResult result = value_of(optimize(graph, rules, library(), measured, *model, {}));
+  EXPECT_EQ(result.choice, Choice::optimized);
+  ASSERT_EQ(result.contenders.size(), 3U);
+  EXPECT_EQ(result.contenders[2].name, "fewest launches");
+  EXPECT_EQ(result.result.kernels, 2U);
+  EXPECT_EQ(result.original.kernels, 2U);
+}
+
 TEST_F(ChoiceByTime, WithoutTimingCostsDecide) {
   target.graph_seconds = {1.0, 0.1, 2, 2, 2};  // Whole, nothing would pay.
   OptimizeOptions options;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/graph_text.h"
 #include "graph/rewrite.h"
 #include "onnx_io/builder.h"
 #include "onnx_io/model.h"
@@ -43,7 +44,7 @@ class WorkerTargets : public ::testing::Test {
     worker.command = {"python3", TASO_SOURCE_DIR "/tests/targets/fake_worker.py"};
     worker.provider = "other";
     worker.threads = 3;
-    target_ = WorkerTarget::open({std::move(worker), "Some Processor"}, *model_, test::registry(), host_).value();
+    target_ = WorkerTarget::open({std::move(worker), "Some Processor", 6000}, *model_, test::registry(), host_).value();
   }
 
   KernelLibrary library_{test::registry(), KernelSet::reference};
@@ -78,6 +79,31 @@ TEST_F(WorkerTargets, ALaunchIsAPartThatIsMeasuredWithOthersOfItsPlan) {
   EXPECT_EQ(asked.size(), 1U);
   EXPECT_EQ(target_->plan(graph_).value().launches[0].kernel, plan.launches[0].kernel);
 }
+
+TEST_F(WorkerTargets, WeightsThatDoNotStayInTheCacheAreCold) {
+  const auto keys = [&](const Graph& graph) {
+    std::vector<std::string> all;
+    const KernelPlan plan = target_->plan(graph).value();
+    for (const Launch& launch : plan.launches) all.push_back(launch.kernel->key);
+    return all;
+  };
+  const std::string relu = "opset 17: %0 = relu(x0 f32[2, 32]) ; 8 copies";
+  const std::string product = "opset 17: %0 = matmul(x0 f32[2, 32], w1 f32[32, 32]) ; 8 copies";
+  const auto graph = [](const std::string& output) {
+    return test::value_of(
+        parse_graph("input x f32[2, 32]\nweight w f32[32, 32]\nr = relu(x)\n"
+                    "output matmul(r, w), " +
+                        output + "\n",
+                    "cold", test::registry()));
+  };
+  EXPECT_THAT(keys(graph("relu(r)")), ::testing::Contains(product));
+  // 4 KB of 6; as they are and transposed, 8.
+  EXPECT_THAT(keys(graph("matmul(relu(r), transpose(w; perm=[1, 0]))")), ::testing::Contains(product + " ; evicted"));
+  EXPECT_THAT(keys(graph("matmul(relu(r), transpose(w; perm=[1, 0]))")), ::testing::Contains(relu));
+  EXPECT_THAT(keys(graph("matmul(relu(r), w)")), ::testing::Contains(product));
+}
+
+TEST_F(WorkerTargets, FewestLaunchesAreThoseOfTheHost) { EXPECT_EQ(&target_->for_launches(), &host_); }
 
 TEST_F(WorkerTargets, WholeGraphsAreRunAsFiles) {
   Graph shorter = graph_;
