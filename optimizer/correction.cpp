@@ -11,6 +11,8 @@
 namespace taso {
 namespace {
 
+/// Prices are wrong where a graph is so many times as long as its sum says, beside another one, also if it is faster.
+constexpr double wrong_ratio = 1.25;
 /// A price is corrected where it is wrong by this share of the larger value, and with all launches of the kernel by
 /// that share of the graph's time.
 constexpr double wrong_share = 0.25, share_of_graph = 0.02;
@@ -23,7 +25,9 @@ std::optional<std::pair<std::size_t, std::size_t>> contradiction(const std::vect
   for (std::size_t i = 0; i < times.size(); ++i)
     for (std::size_t j = 0; j < times.size(); ++j) {
       const double by = times[i] / times[j] * predicted[j] / predicted[i];
-      if (predicted[i] < predicted[j] * (1 - noise) && times[j] < times[i] * (1 - noise) && by > most) {
+      const bool turned = times[j] < times[i] * (1 - noise);
+      const bool promised_more = by > std::max(wrong_ratio, 1 + 2 * noise);
+      if (predicted[i] < predicted[j] * (1 - noise) && (turned || promised_more) && by > most) {
         most = by;
         worst = {i, j};
       }

@@ -2,7 +2,8 @@
 ///
 /// A kernel is measured by itself, in caches that are made to look like those of a run. Some take another time inside
 /// of a graph, and then the search goes the wrong way. It shows where a graph that should be faster than another one is
-/// slower: then both are profiled, and the kernels whose time inside of them explains it get that time as their price.
+/// slower, or faster by much less: then both are profiled, and the kernels whose time inside of them explains it get
+/// that time as their price.
 #pragma once
 
 #include <vector>

@@ -122,7 +122,7 @@ void note_corrections(const std::vector<CorrectedPrice>& corrected, std::vector<
   const CorrectedPrice& largest = *std::max_element(
       corrected.begin(), corrected.end(), [&](const auto& a, const auto& b) { return change(a) < change(b); });
   notes.push_back(fmt::format(
-      "graphs that should be faster were slower, so the costs of {} kernel{} were corrected by what they take inside "
+      "graphs that should be faster were not, so the costs of {} kernel{} were corrected by what they take inside "
       "them, and the search went on; the most: {:.4g} us instead of {:.4g} us for {}",
       corrected.size(), corrected.size() == 1 ? "" : "s", largest.after * 1e6, largest.before * 1e6, largest.kernel));
 }

@@ -220,9 +220,12 @@ double weight_bytes(const Graph& graph) {
   std::unordered_set<Hash128> seen;
   for (NodeId id = 0; id < graph.id_bound(); ++id) {
     if (!graph.contains(id) || graph.node(id).weight_only) continue;
-    for (const Value& input : graph.node(id).inputs) {
+    for (Value input : graph.node(id).inputs) {
+      if (!graph.node(input.node).weight_only) continue;
+      // Kernels and files have the numbers that are repeated.
+      while (graph.node(input.node).is_op("broadcast")) input = graph.node(input.node).inputs[0];
       const Node& weight = graph.node(input.node);
-      if (!weight.weight_only || !graph.type(input).known) continue;
+      if (!graph.type(input).known) continue;
       Hasher hasher;
       if (weight.kind == NodeKind::constant)
         hasher.add(weight.label);

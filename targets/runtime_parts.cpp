@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace taso {
@@ -163,6 +164,85 @@ class Chains {
   std::vector<Growing> parts_;
 };
 
+/// Of a piece, so many parts before the one that it is made for at most, and so many after it.
+constexpr std::size_t most_neighbours = 3;
+
+/// Which parts read what other parts make, directly or through reshapes.
+class Neighbours {
+ public:
+  Neighbours(const Graph& graph, std::span<const RuntimePart> parts)
+      : graph_(graph),
+        parts_(parts),
+        consumers_(graph),
+        places_(graph.id_bound(), 0),
+        parts_of_(graph.id_bound(), nowhere) {
+    std::size_t place = 0;
+    for (const NodeId id : graph.topological_order()) places_[id] = place++;
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      for (const NodeId id : parts[i].nodes)
+        if (parts_of_[id] == nowhere) parts_of_[id] = i;
+  }
+
+  [[nodiscard]] std::vector<RuntimePiece> pieces() const {
+    std::vector<RuntimePiece> pieces;
+    for (std::size_t part = 0; part < parts_.size(); ++part) pieces.push_back(around(part));
+    return pieces;
+  }
+
+ private:
+  static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
+
+  [[nodiscard]] RuntimePiece around(std::size_t part) const {
+    std::set<std::size_t> before, after;
+    std::set<NodeId> nodes(parts_[part].nodes.begin(), parts_[part].nodes.end());
+    std::set<NodeId> own = nodes;
+    for (const NodeId id : own)
+      for (const Value& input : graph_.node(id).inputs)
+        if (!own.contains(input.node)) add_before(input.node, before, nodes);
+    add_after(parts_[part].nodes.back(), after, nodes);
+    before.erase(part);
+    after.erase(part);
+    std::set<std::size_t> all{part};
+    for (const auto* side : {&before, &after})
+      for (const std::size_t neighbour : *side) all.insert(neighbour);
+    RuntimePiece piece{{all.begin(), all.end()}, {}};
+    for (const std::size_t one : all) nodes.insert(parts_[one].nodes.begin(), parts_[one].nodes.end());
+    piece.nodes.assign(nodes.begin(), nodes.end());
+    std::sort(piece.nodes.begin(), piece.nodes.end(), [&](NodeId a, NodeId b) { return places_[a] < places_[b]; });
+    return piece;
+  }
+
+  /// The part that makes what a node gives, and the reshapes on the way.
+  void add_before(NodeId id, std::set<std::size_t>& found, std::set<NodeId>& nodes) const {
+    std::vector<NodeId> reshapes;
+    while (is_computed(graph_.node(id)) && is_reshape(graph_.node(id)) && parts_of_[id] == nowhere) {
+      reshapes.push_back(id);
+      id = graph_.node(id).inputs[0].node;
+    }
+    if (parts_of_[id] == nowhere || (found.size() == most_neighbours && !found.contains(parts_of_[id]))) return;
+    found.insert(parts_of_[id]);
+    nodes.insert(reshapes.begin(), reshapes.end());
+  }
+  /// The parts that read what a node gives.
+  void add_after(NodeId id, std::set<std::size_t>& found, std::set<NodeId>& nodes) const {
+    for (const auto& [reader, position] : consumers_.of(id)) {
+      if (parts_of_[reader] != nowhere) {
+        if (found.size() < most_neighbours) found.insert(parts_of_[reader]);
+      } else if (is_computed(graph_.node(reader)) && is_reshape(graph_.node(reader))) {
+        const std::size_t before = found.size();
+        add_after(reader, found, nodes);
+        if (found.size() > before) nodes.insert(reader);
+      }
+    }
+  }
+
+  const Graph& graph_;
+  std::span<const RuntimePart> parts_;
+  Consumers consumers_;
+  std::vector<std::size_t> places_;    ///< In the topological order.
+  std::vector<std::size_t> parts_of_;  ///< Per node.
+};
+
 /// What a part reads is an activation, a weight whose contents do not matter, or a weight that is kept with what it is
 /// computed from.
 enum class Reading : std::uint8_t { activation, any_weight, kept_weight };
@@ -196,17 +276,17 @@ class Extraction {
  public:
   Extraction(const Graph& graph, const OperatorRegistry& registry) : graph_(graph), registry_(registry) {}
 
-  Expected<StandalonePart> run(const RuntimePart& part) {
-    result_.op = graph_.node(part.main).op;
+  /// Of nodes in an order in which each is after those that it reads. `op`: of the node that they are named after.
+  Expected<StandalonePart> run(const std::vector<NodeId>& nodes, const std::vector<Value>& outputs, std::string op) {
+    result_.op = std::move(op);
     std::string text;
-    for (const NodeId id : part.nodes) {
+    for (const NodeId id : nodes) {
       TASO_ASSIGN(const std::string line, add_node(id));
       text += (text.empty() ? "" : " ; ") + line;
     }
-    const Node& last = graph_.node(part.nodes.back());
-    for (std::uint32_t port = 0; port < last.outputs.size(); ++port) {
-      result_.graph.add_output({nodes_.at(part.nodes.back()), port});
-      result_.bytes += static_cast<double>(last.outputs[port].bytes());
+    for (const Value& output : outputs) {
+      result_.graph.add_output({nodes_.at(output.node), output.port});
+      result_.bytes += static_cast<double>(graph_.type(output).bytes());
     }
     for (std::int64_t& bound : result_.bounds) bound = bound == 0 ? 2 : bound;
     result_.text = std::move(text);
@@ -335,7 +415,28 @@ Hash128 signature_of(const Graph& graph, const RuntimePart& part) {
 }
 
 Expected<StandalonePart> standalone(const Graph& graph, const RuntimePart& part, const OperatorRegistry& registry) {
-  return Extraction(graph, registry).run(part);
+  std::vector<Value> outputs;
+  const NodeId last = part.nodes.back();
+  for (std::uint32_t port = 0; port < graph.node(last).outputs.size(); ++port) outputs.push_back({last, port});
+  return Extraction(graph, registry).run(part.nodes, outputs, graph.node(part.main).op);
+}
+
+std::vector<RuntimePiece> pieces_of(const Graph& graph, std::span<const RuntimePart> parts) {
+  return Neighbours(graph, parts).pieces();
+}
+
+Expected<StandalonePart> standalone(const Graph& graph, const RuntimePiece& piece, const OperatorRegistry& registry) {
+  const Consumers consumers(graph);
+  std::set<Value> read;
+  const auto is_inside = [&](NodeId id) {
+    return std::find(piece.nodes.begin(), piece.nodes.end(), id) != piece.nodes.end();
+  };
+  for (const NodeId id : piece.nodes)
+    for (const auto& [reader, position] : consumers.of(id))
+      if (!is_inside(reader)) read.insert(graph.node(reader).inputs[position]);
+  for (const Value& output : graph.outputs())
+    if (is_inside(output.node)) read.insert(output);
+  return Extraction(graph, registry).run(piece.nodes, {read.begin(), read.end()}, "piece");
 }
 
 }  // namespace taso

@@ -6,7 +6,9 @@
 /// broadcasts, and transposes that nothing else reads. Reshapes cost nothing, and belong to no part.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,6 +46,20 @@ struct StandalonePart {
 [[nodiscard]] Hash128 signature_of(const Graph& graph, const RuntimePart& part);
 
 [[nodiscard]] Expected<StandalonePart> standalone(const Graph& graph, const RuntimePart& part,
+                                                  const OperatorRegistry& registry);
+
+/// Where a runtime keeps a layout of its own from part to part, or fuses across their borders, a part takes another
+/// time than by itself. It shows in a piece: a part with those whose results it reads and those that read its.
+struct RuntimePiece {
+  std::vector<std::size_t> parts;  ///< By their numbers, ascending; each once.
+  std::vector<NodeId> nodes;       ///< Theirs, and the reshapes between them; each after those that it reads.
+};
+
+/// The piece around each of the parts of a graph, which parts_of() gave. Of many neighbours the first few on each side.
+[[nodiscard]] std::vector<RuntimePiece> pieces_of(const Graph& graph, std::span<const RuntimePart> parts);
+
+/// A piece by itself. Its outputs are what others read.
+[[nodiscard]] Expected<StandalonePart> standalone(const Graph& graph, const RuntimePiece& piece,
                                                   const OperatorRegistry& registry);
 
 }  // namespace taso

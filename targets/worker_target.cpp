@@ -23,6 +23,8 @@ namespace {
 
 /// Raised with every change of what is measured of a part, and how.
 constexpr int generation = 1;
+/// Of so many kernels one finds out at most what they take inside of a graph.
+constexpr std::size_t most_profiled = 64;
 /// So many parts are measured in one request.
 constexpr std::size_t most_together = 16;
 /// Runs of whole graphs: so often at most; in requests that take about so long; and below so many seconds in blocks, as
@@ -153,28 +155,54 @@ struct WorkerTarget::State {
 
   /// Measures parts, into `seconds` or `refused`.
   [[nodiscard]] Status measure(const std::vector<Part>& together) {
-    Files files;
-    std::vector<const Part*> written;
-    for (const Part& part : together) {
-      Expected<ModelRun> run = write_part(*part.alone, part.copies, model->opset(), *registry, folder->next());
-      if (run) {
-        if (part.cold) run->evict = evicted_bytes;
-        files.runs.push_back(std::move(*run));
-        written.push_back(&part);
-      } else {
-        refused[part.kernel->hash] = run.error().message;
-      }
-    }
-    TASO_ASSIGN(const std::vector<ModelTimes> times, worker.measure(files.runs, MeasureRequest()));
-    for (std::size_t i = 0; i < written.size(); ++i) {
-      const Hash128& hash = written[i]->kernel->hash;
-      if (times[i].refusal.empty()) {
-        seconds[hash] = median_of(times[i].seconds) / written[i]->copies;
-      } else {
-        refused[hash] = times[i].refusal;
-      }
+    std::vector<ToRun> models;
+    for (const Part& part : together) models.push_back({part.alone.get(), part.copies, part.cold});
+    TASO_ASSIGN(const std::vector<Run> runs, run(models));
+    for (std::size_t i = 0; i < together.size(); ++i) {
+      const Hash128& hash = together[i].kernel->hash;
+      if (runs[i].refusal.empty())
+        seconds[hash] = runs[i].seconds;
+      else
+        refused[hash] = runs[i].refusal;
     }
     return {};
+  }
+
+  /// A model of so many copies of a part, and what came of it: seconds of one, or why it did not run.
+  struct ToRun {
+    const StandalonePart* part = nullptr;
+    int copies = 1;
+    bool cold = false;
+  };
+  struct Run {
+    double seconds = 0;
+    std::string refusal;
+  };
+  /// Runs models in requests of a few.
+  [[nodiscard]] Expected<std::vector<Run>> run(const std::vector<ToRun>& models) {
+    std::vector<Run> runs(models.size());
+    for (std::size_t first = 0; first < models.size(); first += most_together) {
+      Files files;
+      std::vector<std::size_t> written;
+      for (std::size_t i = first; i < std::min(first + most_together, models.size()); ++i) {
+        const ToRun& one = models[i];
+        Expected<ModelRun> file = write_part(*one.part, one.copies, model->opset(), *registry, folder->next());
+        if (file) {
+          if (one.cold) file->evict = evicted_bytes;
+          files.runs.push_back(std::move(*file));
+          written.push_back(i);
+        } else {
+          runs[i].refusal = file.error().message;
+        }
+      }
+      TASO_ASSIGN(const std::vector<ModelTimes> times, worker.measure(files.runs, MeasureRequest()));
+      for (std::size_t i = 0; i < written.size(); ++i) {
+        runs[written[i]].refusal = times[i].refusal;
+        if (times[i].refusal.empty())
+          runs[written[i]].seconds = median_of(times[i].seconds) / models[written[i]].copies;
+      }
+    }
+    return runs;
   }
 
   /// What a whole graph is fed.
@@ -304,6 +332,57 @@ Expected<double> WorkerTarget::measure(const KernelInfo& kernel) {
   if (const auto result = known()) return *result;
   TASO_RETURN_IF_ERROR(state_->measure(state_->to_measure(kernel)));
   return *known();
+}
+
+Expected<std::map<std::string, double>> WorkerTarget::profile(const TimedGraph& graph) {
+  State& state = *state_;
+  const bool cold = state.is_cold(*graph.graph);
+  const std::vector<RuntimePart> parts = parts_of(*graph.graph, *state.registry);
+  const std::vector<RuntimePiece> pieces = pieces_of(*graph.graph, parts);
+  std::vector<std::shared_ptr<const KernelInfo>> kernels;
+  for (const RuntimePart& part : parts) {
+    TASO_ASSIGN(std::shared_ptr<const KernelInfo> kernel, state.kernel_of(*graph.graph, part, cold, 0));
+    kernels.push_back(std::move(kernel));
+  }
+  // Of each kernel the first part that it computes, with the parts of the piece around that.
+  std::map<Hash128, std::size_t> places;  ///< Of kernels among the models.
+  std::vector<State::ToRun> models;
+  const auto add_alone = [&](std::size_t part) {
+    if (!places.emplace(kernels[part]->hash, models.size()).second) return;
+    const State::Part& known = state.parts.at(kernels[part]->hash);
+    models.push_back({known.alone.get(), known.copies, known.cold});
+  };
+  std::vector<std::size_t> profiled;
+  for (std::size_t part = 0; part < parts.size() && profiled.size() < most_profiled; ++part) {
+    const bool known = std::any_of(profiled.begin(), profiled.end(),
+                                   [&](std::size_t other) { return kernels[other] == kernels[part]; });
+    if (known) continue;
+    profiled.push_back(part);
+    for (const std::size_t one : pieces[part].parts) add_alone(one);
+  }
+  std::vector<StandalonePart> of_pieces;
+  for (const std::size_t part : profiled) {
+    TASO_ASSIGN(StandalonePart piece, standalone(*graph.graph, pieces[part], *state.registry));
+    of_pieces.push_back(std::move(piece));
+  }
+  const std::size_t first_piece = models.size();
+  for (const StandalonePart& piece : of_pieces)
+    models.push_back({&piece, copies_of(piece), cold && State::reads_weights(piece)});
+  TASO_ASSIGN(const std::vector<State::Run> runs, state.run(models));
+  std::map<std::string, double> inside;
+  for (std::size_t i = 0; i < profiled.size(); ++i) {
+    const State::Run& piece = runs[first_piece + i];
+    double apart = 0;
+    bool all = piece.refusal.empty();
+    for (const std::size_t part : pieces[profiled[i]].parts) {
+      const State::Run& one = runs[places.at(kernels[part]->hash)];
+      all = all && one.refusal.empty();
+      apart += one.seconds;
+    }
+    const KernelInfo& kernel = *kernels[profiled[i]];
+    if (all) inside[kernel.key] = runs[places.at(kernel.hash)].seconds * piece.seconds / apart;
+  }
+  return inside;
 }
 
 Expected<GraphTimes> WorkerTarget::measure_graphs(std::span<const TimedGraph> graphs) {

@@ -43,6 +43,9 @@ class WorkerTarget final : public Target {
   /// Together with the kernel it measures others of the same plan that are not known yet. device_unavailable where the
   /// runtime does not run the part, or the worker is given up.
   [[nodiscard]] Expected<double> measure(const KernelInfo& kernel) override;
+  /// Of each kernel what it takes by itself, as now measured, times what the piece around it takes over what the parts
+  /// of the piece take by themselves (targets/runtime_parts.h). Empty where the runtime does not run them.
+  [[nodiscard]] Expected<std::map<std::string, double>> profile(const TimedGraph& graph) override;
   /// Of the graphs as files. device_unavailable where the runtime does not run one of them.
   [[nodiscard]] Expected<GraphTimes> measure_graphs(std::span<const TimedGraph> graphs) override;
   /// Says whether the cost of a part is recorded already, so that it is not measured along with others.

@@ -153,8 +153,8 @@ TEST(RuntimeTarget, CountsTheWeightsThatARunReads) {
   // Equal ones, as files repeat them, once; w is read as it is and as a part of what is computed of weights.
   const Graph graph = graph_of(
       "input x f32[4, 8]\nweight w f32[8, 2]\nweight v f32[8, 3]\nc = concat(w, v; axis=-1)\n"
-      "output matmul(x, c)\noutput matmul(x, w)\n");
-  EXPECT_EQ(weight_bytes(graph), 8 * (2 + 5) * 4);
+      "weight b f32[5]\noutput add(matmul(x, c), broadcast(b; shape=[4, 5]))\noutput matmul(x, w)\n");
+  EXPECT_EQ(weight_bytes(graph), (8 * (2 + 5) + 5) * 4);
   Graph twice = graph;
   for (NodeId id = 0; id < graph.id_bound(); ++id) {
     if (!graph.contains(id) || !graph.node(id).is_op("matmul")) continue;

@@ -143,6 +143,28 @@ TEST_F(ChoiceByTime, PricesThatTimesContradictAreCorrected) {
   EXPECT_TRUE(run(options).corrected.empty());
 }
 
+TEST_F(ChoiceByTime, PricesThatPromiseMoreThanThereIsAreCorrected) {
+  // Inside of graphs matmul_bias takes as long as what it replaces: no graph is slower than one that should be faster.
+  target.seconds_of_op = {{"matmul_bias_act", 1e-9}, {"matmul", 1e-6}, {"add", 1e-6}};
+  target.seconds_inside = {{"matmul_bias_act", 2e-6}};
+  target.graph_seconds_from_inside = true;
+  OptimizeOptions options;
+  options.search.max_steps = 0;
+  const OptimizeResult result = run(options);
+  ASSERT_EQ(result.corrected.size(), 1U);
+  EXPECT_TRUE(result.corrected[0].kernel.starts_with("matmul_bias")) << result.corrected[0].kernel;
+  EXPECT_EQ(result.corrected[0].after, 2e-6);
+}
+
+TEST_F(ChoiceByTime, PricesThatPromiseALittleMoreStay) {
+  target.seconds_of_op = {{"matmul_bias_act", 1.8e-6}, {"matmul", 1e-6}, {"add", 1e-6}};
+  target.seconds_inside = {{"matmul_bias_act", 2e-6}};
+  target.graph_seconds_from_inside = true;
+  OptimizeOptions options;
+  options.search.max_steps = 0;
+  EXPECT_TRUE(run(options).corrected.empty());
+}
+
 TEST(FewestLaunches, CompeteWhereGraphsAreTimed) {
   // Two siblings of unequal size: merged they seem to cost (9/8)^2 of the larger one, 1.25 times the two by themselves.
   const Graph graph = graph_of(R"(

@@ -128,6 +128,34 @@ TEST(Parts, AreChainsThatARuntimeFuses) {
   }
 }
 
+TEST(Pieces, ArePartsWithTheirNeighbours) {
+  const std::vector<TextCase> cases = test::load_cases(
+      "tests/targets/pieces.cases",
+      {{"graph", CaseValue::section, CaseCount::once}, {"pieces", CaseValue::section, CaseCount::once}});
+  EXPECT_GE(cases.size(), 5U);
+  for (const TextCase& test : cases) {
+    SCOPED_TRACE(test.place());
+    const Expected<Graph> graph = parse_graph(test.placed("graph"), test.file, registry());
+    ASSERT_TRUE(graph) << graph.error().to_string();
+    std::string texts;
+    for (const RuntimePiece& piece : pieces_of(*graph, parts_of(*graph, registry()))) {
+      const Expected<StandalonePart> alone = standalone(*graph, piece, registry());
+      ASSERT_TRUE(alone) << alone.error().to_string();
+      ASSERT_TRUE(alone->graph.validate());
+      texts += fmt::format("{}: {} -> {}\n", fmt::join(piece.parts, " "), without_hashes(alone->text),
+                           alone->graph.outputs().size());
+      const TemporaryFile file;
+      const Expected<ModelRun> run = write_part(*alone, 1, 17, registry(), file.path);
+      ASSERT_TRUE(run) << run.error().to_string();
+      const Expected<Model> read = Model::load(file.path, registry());
+      ASSERT_TRUE(read) << read.error().to_string();
+      EXPECT_EQ(read->outputs().size(), alone->graph.outputs().size());
+      EXPECT_TRUE(read->carried_nodes().empty());
+    }
+    EXPECT_EQ(texts, test.text("pieces"));
+  }
+}
+
 /// Whether a process is there and is no zombie.
 bool is_alive(const std::string& process) {
   std::ifstream status("/proc/" + process + "/stat");

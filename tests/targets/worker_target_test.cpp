@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -101,6 +102,16 @@ TEST_F(WorkerTargets, WeightsThatDoNotStayInTheCacheAreCold) {
   EXPECT_THAT(keys(graph("matmul(relu(r), transpose(w; perm=[1, 0]))")), ::testing::Contains(product + " ; evicted"));
   EXPECT_THAT(keys(graph("matmul(relu(r), transpose(w; perm=[1, 0]))")), ::testing::Contains(relu));
   EXPECT_THAT(keys(graph("matmul(relu(r), w)")), ::testing::Contains(product));
+}
+
+TEST_F(WorkerTargets, PartsAreProfiledByThePiecesAroundThem) {
+  const KernelPlan plan = target_->plan(graph_).value();
+  const std::map<std::string, double> inside = target_->profile({&graph_, nullptr, {}, false}).value();
+  ASSERT_EQ(inside.size(), 2U);
+  // Both are one piece, which is called once for eight copies where its parts are called once each.
+  const double relu = fake_seconds(8, 0) / 8, product = fake_seconds(8, 8) / 8, piece = fake_seconds(16, 8) / 8;
+  EXPECT_NEAR(inside.at(plan.launches[0].kernel->key), relu * piece / (relu + product), 1e-15);
+  EXPECT_NEAR(inside.at(plan.launches[1].kernel->key), product * piece / (relu + product), 1e-15);
 }
 
 TEST_F(WorkerTargets, FewestLaunchesAreThoseOfTheHost) { EXPECT_EQ(&target_->for_launches(), &host_); }
