@@ -169,27 +169,23 @@ RowRunner::RowRunner(const RowTape& tape, const std::vector<BlockBuffer>& buffer
       buffers_(&buffers),
       multiply_(find_binary("mul")),
       subtract_(find_binary("sub")),
-      blocks_(tape.blocks_) {
+      blocks_(std::make_unique_for_overwrite<float[]>(tape.blocks_ * elements_of_rows)),
+      numbers_(std::make_unique_for_overwrite<float[]>(tape.numbers_.size() *
+                                                       static_cast<std::size_t>(tape.plan_->rows_at_once()))) {
   values_.reserve(tape.plan_->stage().forms.size());
   for (const Affine& form : tape.plan_->stage().forms) values_.push_back(form.base);
-  numbers_.resize(tape.numbers_.size());
-  for (std::size_t i = 0; i < numbers_.size(); ++i) numbers_[i][0] = tape.numbers_[i];
+  for (std::size_t i = 0; i < tape.numbers_.size(); ++i)
+    numbers_[i * static_cast<std::size_t>(tape.plan_->rows_at_once())] = tape.numbers_[i];
 }
 
 const float* RowRunner::at(const RowValue& value) const {
-  switch (value.place) {
-    case Place::memory:
-      return static_cast<const float*>((*buffers_)[value.buffer].data) + values_[value.index];
-    case Place::elements:
-      return blocks_[value.index].data();
-    case Place::number:
-      break;
-  }
-  return numbers_[value.index].data();
+  if (value.place != Place::memory) return result(value);
+  return static_cast<const float*>((*buffers_)[value.buffer].data) + values_[value.index];
 }
 
-float* RowRunner::result(const RowValue& value) {
-  return value.place == Place::elements ? blocks_[value.index].data() : numbers_[value.index].data();
+float* RowRunner::result(const RowValue& value) const {
+  if (value.place == Place::elements) return blocks_.get() + value.index * elements_of_rows;
+  return numbers_.get() + value.index * tape_->plan_->rows_at_once();
 }
 
 void RowRunner::compute(std::int64_t rows, float* to) {

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -96,14 +97,15 @@ class RowRunner {
   void pair(const RowStep& step, float* y);
   void chain(const RowStep& step, float* y);
   void total(const RowStep& step, float* y);
-  [[nodiscard]] float* result(const RowValue& value);
+  [[nodiscard]] float* result(const RowValue& value) const;
 
   const RowTape* tape_;
   const std::vector<BlockBuffer>* buffers_;
   const BinaryEntry *multiply_, *subtract_;
   std::vector<std::int64_t> values_;  ///< Per form, at the first element of the first row.
-  std::vector<std::array<float, elements_of_rows>> blocks_;
-  std::vector<std::array<float, elements_of_rows>> numbers_;
+  // Registers, not initialized: a kernel of few elements should not pay for them.
+  std::unique_ptr<float[]> blocks_;   ///< Of `elements_of_rows` each.
+  std::unique_ptr<float[]> numbers_;  ///< Of StagePlan::rows_at_once() each.
   std::int64_t rows_ = 0;
 };
 
