@@ -298,7 +298,7 @@ class DefinitionKernel final : public Kernel {
 
   [[nodiscard]] const LoweredBody& body() const { return instance_.body(); }
 
-  /// Plans all stages. Whether not some of them compute rows, and others transpose.
+  /// Plans all stages. Returns false where some compute rows and others transpose.
   bool plan(bool by_rows) {
     plans_.clear();
     ways_.clear();
@@ -311,7 +311,7 @@ class DefinitionKernel final : public Kernel {
       const bool of_rows = ways_.back().rows.has_value();
       units_.emplace_back(plan, of_rows);
       rows = rows || of_rows;
-      turns = turns || (!of_rows && plan.turns());
+      turns = turns || (ways_.back().tape && !of_rows && plan.turns());
     }
     return !rows || !turns;
   }

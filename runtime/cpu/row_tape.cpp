@@ -102,7 +102,10 @@ class RowTapeBuilder {
                                        : operand->stride == width;
       rows.together = rows.together && fits;
     }
-    rows.together = (rows.together && step.kind != Kind::strided) || !rows.by_row;
+    if (step.kind == Kind::strided) rows.together = false;
+    // Of two numbers a tape takes the loop of two blocks; that of a block and one number may round otherwise.
+    if (step.kind == Kind::binary && one && !step.of_numbers && rows.a.stride != rows.b.stride) rows.together = false;
+    rows.together = rows.together || !rows.by_row;
     const bool elements = step.result.place == TapeValue::Place::block;
     (elements ? elements_by_row_ : number_by_row_)[step.result.index] = rows.by_row;
     rows.result = *value(step.result, width);

@@ -141,6 +141,11 @@ operator taken(x[n, m], integer at[k]) -> [k, m]
   out[i, j] = x[at[i], j] * 2
 operator both_taken(x[n, m], integer at[m]) -> [m]
   out[j] = x[at[j], j] + 1
+operator two_widths(x[A.., n], y[A.., m]) -> [A.., n]
+  let mean[I.. < A] = (sum(t < n) x[I.., t]) / n
+  let top[I.. < A] = max(t < m) y[I.., t]
+  let moved[I.. < A, j < m] = y[I.., j] * mean[I..]
+  out[I.., i] = (x[I.., i] - mean[I..]) / top[I..] + moved[I.., 1] * x[I.., n - 1 - i]
 operator product_of(a[m, k], b[n, k]) -> [m, n]
   out[i, j] = sum(t < k) a[i, t] * b[j, t]
 operator convolution(x[c, n], w[d, c, k]) -> [d, n]
@@ -180,6 +185,12 @@ TEST(DefinitionKernel, ComputesOperatorsOfAUser) {
       "input x f32[30, 40]\noutput triangle(x)\n",
       "input x f32[4, 20]\noutput middle(x)\n",
       "input x f32[600]\ninput y f32[600]\ninput z f32[600]\noutput many(x, y, z)\n",
+      "input x f32[137, 24]\ninput y f32[137, 1000]\noutput two_widths(x, y)\n",
+      "input x f32[300, 1000]\ninput y f32[300, 16]\noutput two_widths(x, y)\n",
+      "input x f32[3, 70, 16]\ninput y f32[3, 70, 2100]\noutput two_widths(x, y)\n",
+      "input x f32[40, 2100]\ninput y f32[40, 15]\noutput two_widths(x, y)\n",
+      "input x f32[2, 16]\ninput y f32[2, 1024]\noutput two_widths(x, y)\n",
+      "input x f32[0, 16]\ninput y f32[0, 20]\noutput two_widths(x, y)\n",
       "input x f32[8, 30]\ninput at i64[5]\noutput taken(x, at)\n",
       "input x f32[8, 30]\ninput at i32[5]\noutput taken(x, at)\n",
       "input x f32[2, 30]\ninput at i64[50]\noutput taken(x, at)\n",
@@ -211,6 +222,15 @@ TEST(DefinitionKernel, ComputesRecurrences) {
     all << file.rdbuf();
     text += all.str();
   }
+  // Rows in each step: of their means, and without these.
+  text += R"(
+operator centred_steps(x[n, b, c]) -> [n, b, c]
+  "Each step adds to what was left of the last one when its mean was taken away."
+  let s[t < n, i < b, j < c] = x[t, i, j] + (h[t - 1, i, j] or 0)
+  let mean[t < n, i < b] = (sum(k < c) s[t, i, k]) / c
+  let h[t < n, i < b, j < c] = (s[t, i, j] - mean[t, i]) * 2
+  out[t, i, j] = h[t, i, j]
+)";
   const OperatorRegistry own = value_of(OperatorRegistry::parse(text, "recurrences", &registry()));
   const std::vector<std::string> graphs = {
       "input x f32[9, 40]\noutput cumsum(x)\n",
@@ -220,6 +240,12 @@ TEST(DefinitionKernel, ComputesRecurrences) {
       "input x f32[4, 2, 3]\ninput w f32[3, 5]\ninput r f32[5, 5]\ninput h f32[2, 5]\noutput simple_rnn(x, w, r, h)\n",
       "input x f32[4, 2, 3]\ninput w f32[3, 20]\ninput r f32[5, 20]\ninput h f32[2, 5]\ninput c f32[2, 5]\n"
       "output simple_lstm(x, w, r, h, c)\n",
+      "input x f32[4, 5, 3]\ninput w f32[3, 80]\ninput r f32[20, 80]\ninput h f32[5, 20]\ninput c f32[5, 20]\n"
+      "output simple_lstm(x, w, r, h, c)\n",
+      "input x f32[3, 300, 16]\ninput w f32[16, 64]\ninput r f32[16, 64]\ninput h f32[300, 16]\ninput c f32[300, 16]\n"
+      "output simple_lstm(x, w, r, h, c)\n",
+      "input x f32[3, 300, 16]\noutput centred_steps(x)\n",
+      "input x f32[4, 5, 40]\noutput centred_steps(x)\n",
       "input x f32[4, 2, 3]\ninput w f32[3, 15]\ninput r f32[5, 15]\ninput h f32[2, 5]\noutput simple_gru(x, w, r, "
       "h)\n",
   };
