@@ -11,7 +11,7 @@
 namespace taso {
 namespace {
 
-/// Prices are wrong where a graph is so many times as long as its sum says, beside another one, also if it is faster.
+/// Prices are also wrong where the measured ratio of two graphs is so many times the predicted one.
 constexpr double wrong_ratio = 1.25;
 /// A price is corrected where it is wrong by this share of the larger value, and with all launches of the kernel by
 /// that share of the graph's time.
@@ -21,14 +21,15 @@ constexpr double wrong_share = 0.25, share_of_graph = 0.02;
 std::optional<std::pair<std::size_t, std::size_t>> contradiction(const std::vector<double>& predicted,
                                                                  const std::vector<double>& times, double noise) {
   std::optional<std::pair<std::size_t, std::size_t>> worst;
-  double most = 0;
+  // Where the order is another one, the search goes the wrong way.
+  std::pair<bool, double> most{false, 0};
   for (std::size_t i = 0; i < times.size(); ++i)
     for (std::size_t j = 0; j < times.size(); ++j) {
       const double by = times[i] / times[j] * predicted[j] / predicted[i];
       const bool turned = times[j] < times[i] * (1 - noise);
       const bool promised_more = by > std::max(wrong_ratio, 1 + 2 * noise);
-      if (predicted[i] < predicted[j] * (1 - noise) && (turned || promised_more) && by > most) {
-        most = by;
+      if (predicted[i] < predicted[j] * (1 - noise) && (turned || promised_more) && std::pair(turned, by) > most) {
+        most = {turned, by};
         worst = {i, j};
       }
     }

@@ -122,9 +122,44 @@ void note_corrections(const std::vector<CorrectedPrice>& corrected, std::vector<
   const CorrectedPrice& largest = *std::max_element(
       corrected.begin(), corrected.end(), [&](const auto& a, const auto& b) { return change(a) < change(b); });
   notes.push_back(fmt::format(
-      "graphs that should be faster were not, so the costs of {} kernel{} were corrected by what they take inside "
+      "graphs were not as fast as predicted, so the costs of {} kernel{} were corrected by what they take inside "
       "them, and the search went on; the most: {:.4g} us instead of {:.4g} us for {}",
       corrected.size(), corrected.size() == 1 ? "" : "s", largest.after * 1e6, largest.before * 1e6, largest.kernel));
+}
+
+/// One search and the choice among what it found.
+struct Round {
+  Prepared prepared;
+  Findings found;
+  OptimizeResult result;
+};
+Expected<Round> search_and_choose(const Graph& original, const RuleIndex& rules, const KernelLibrary& library,
+                                  const GraphPlanner& planner, const OptimizeOptions& options,
+                                  const std::vector<CorrectedPrice>& corrected) {
+  OptimizeResult result;
+  result.cost_model = planner.model().name();
+  result.target = planner.target().identity();
+  result.strategy = options.strategy;
+  note_corrections(corrected, result.notes);
+  if (options.progress != nullptr) options.progress->enter(OptimizeProgress::Phase::pricing);
+  TASO_ASSIGN(Prepared prepared, prepare(original, rules, library.registry(), planner, options, result.notes));
+  TASO_ASSIGN(Findings found, find_contenders(prepared, planner, options, result.notes));
+  TASO_RETURN_IF_ERROR(choose(prepared, found, planner, options, result));
+  return Round{std::move(prepared), std::move(found), std::move(result)};
+}
+
+/// Corrects prices that a round's times contradict. Where that is interrupted or the device fails, what was chosen
+/// stands.
+Expected<std::vector<CorrectedPrice>> corrected_after(Round& round, const GraphPlanner& planner) {
+  Expected<std::vector<CorrectedPrice>> wrong = correct_prices(round.prepared, round.found, planner, round.result);
+  if (wrong) return wrong;
+  if (wrong.error().code == ErrorCode::interrupted)
+    round.result.search.stop = StopReason::interrupted;
+  else if (wrong.error().code == ErrorCode::device_unavailable)
+    round.result.notes.push_back("costs that whole graphs contradict were not corrected: " + wrong.error().message);
+  else
+    return wrong;
+  return std::vector<CorrectedPrice>();
 }
 
 Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const RuleIndex& rules,
@@ -132,28 +167,26 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
                                                     CostModel& model, const OptimizeOptions& options) {
   const GraphPlanner planner(measured, model, options.strategy != Strategy::graph);
   std::vector<CorrectedPrice> corrected;
-  for (int corrections = 0;; ++corrections) {
-    OptimizeResult result;
-    result.cost_model = model.name();
-    result.target = measured.target().identity();
-    result.strategy = options.strategy;
-    note_corrections(corrected, result.notes);
-    if (options.progress != nullptr) options.progress->enter(OptimizeProgress::Phase::pricing);
-    TASO_ASSIGN(Prepared prepared, prepare(original, rules, library.registry(), planner, options, result.notes));
-    TASO_ASSIGN(Findings found, find_contenders(prepared, planner, options, result.notes));
-    TASO_RETURN_IF_ERROR(choose(prepared, found, planner, options, result));
-    if (corrections < most_corrections) {
-      TASO_ASSIGN(const std::vector<CorrectedPrice> wrong, correct_prices(prepared, found, planner, result));
-      corrected.insert(corrected.end(), wrong.begin(), wrong.end());
-      if (!wrong.empty()) continue;
+  TASO_ASSIGN(Round round, search_and_choose(original, rules, library, planner, options, corrected));
+  for (int corrections = 0; corrections < most_corrections; ++corrections) {
+    TASO_ASSIGN(const std::vector<CorrectedPrice> wrong, corrected_after(round, planner));
+    if (wrong.empty()) break;
+    corrected.insert(corrected.end(), wrong.begin(), wrong.end());
+    Expected<Round> next = search_and_choose(original, rules, library, planner, options, corrected);
+    if (!next && next.error().code == ErrorCode::interrupted) {
+      round.result.search.stop = StopReason::interrupted;
+      break;
     }
-    result.corrected = std::move(corrected);
-    TASO_RETURN_IF_ERROR(choose_anew(prepared, found, planner, options, result));
-    result.layouts = model.layout_statistics();
-    note_inexact_layouts(result.layouts, result.notes);
-    TASO_RETURN_IF_ERROR(check_result(prepared.original.planned, rules, library, options, result));
-    return result;
+    if (!next) return next.error();
+    round = std::move(*next);
   }
+  OptimizeResult& result = round.result;
+  result.corrected = std::move(corrected);
+  TASO_RETURN_IF_ERROR(choose_anew(round.prepared, round.found, planner, options, result));
+  result.layouts = model.layout_statistics();
+  note_inexact_layouts(result.layouts, result.notes);
+  TASO_RETURN_IF_ERROR(check_result(round.prepared.original.planned, rules, library, options, result));
+  return std::move(result);
 }
 
 /// The original as the result, where there was no time to find out what it costs.

@@ -216,6 +216,16 @@ struct RuntimeTarget::State {
 };
 
 double weight_bytes(const Graph& graph) {
+  // Equal weights, constants or computed, have equal hashes.
+  std::vector<Hash128> hashes(graph.id_bound());
+  for (const NodeId id : graph.topological_order()) {
+    const Node& node = graph.node(id);
+    if (!node.weight_only) continue;
+    Hasher hasher;
+    hasher.add(node.label);
+    for (const Value& input : node.inputs) hasher.add(hashes[input.node]).add(std::uint64_t{input.port});
+    hashes[id] = hasher.finish();
+  }
   double bytes = 0;
   std::unordered_set<Hash128> seen;
   for (NodeId id = 0; id < graph.id_bound(); ++id) {
@@ -224,14 +234,9 @@ double weight_bytes(const Graph& graph) {
       if (!graph.node(input.node).weight_only) continue;
       // Kernels and files have the numbers that are repeated.
       while (graph.node(input.node).is_op("broadcast")) input = graph.node(input.node).inputs[0];
-      const Node& weight = graph.node(input.node);
       if (!graph.type(input).known) continue;
-      Hasher hasher;
-      if (weight.kind == NodeKind::constant)
-        hasher.add(weight.label);
-      else
-        hasher.add(std::uint64_t{input.node}).add(std::uint64_t{input.port});
-      if (seen.insert(hasher.finish()).second) bytes += static_cast<double>(graph.type(input).bytes());
+      const Hash128 hash = Hasher().add(hashes[input.node]).add(std::uint64_t{input.port}).finish();
+      if (seen.insert(hash).second) bytes += static_cast<double>(graph.type(input).bytes());
     }
   }
   return bytes;

@@ -31,7 +31,7 @@ struct RuntimeTargetOptions {
   std::function<bool()> cancelled;
 };
 
-/// Bytes of the weights that a run of a graph reads, equal constants once: an unrolled model reads the same at every
+/// Bytes of the weights that a run of a graph reads, equal ones once: an unrolled model reads the same at every
 /// step. What is computed of weights alone counts in the place of these, but for broadcasts.
 [[nodiscard]] double weight_bytes(const Graph& graph);
 /// What a model that is run over and over goes through each time, in bytes: its weights and what it needs for

@@ -94,8 +94,12 @@ Expected<Model> frame_of(const StandalonePart& part, int copies, std::int64_t op
 
 }  // namespace
 
+double estimated_seconds(double flops, double bytes) {
+  return std::max(flops / flops_per_second, bytes / bytes_per_second);
+}
+
 int copies_of(const StandalonePart& part) {
-  const double seconds = std::max(part.flops / flops_per_second, part.bytes / bytes_per_second);
+  const double seconds = estimated_seconds(part.flops, part.bytes);
   const double wanted = std::min(least_seconds / std::max(seconds, 1e-9), most_bytes / std::max(part.bytes, 1.0));
   return static_cast<int>(std::clamp(std::ceil(wanted), 1.0, most_copies));
 }

@@ -11,6 +11,9 @@
 
 namespace taso {
 
+/// Seconds that a part takes, very roughly: of a slow core.
+[[nodiscard]] double estimated_seconds(double flops, double bytes);
+
 /// So many copies of a part, each with inputs and weights of its own, stand in one file: what a call of the runtime
 /// costs besides counts for little then. By what the part computes and moves.
 [[nodiscard]] int copies_of(const StandalonePart& part);

@@ -171,16 +171,11 @@ constexpr std::size_t most_neighbours = 3;
 class Neighbours {
  public:
   Neighbours(const Graph& graph, std::span<const RuntimePart> parts)
-      : graph_(graph),
-        parts_(parts),
-        consumers_(graph),
-        places_(graph.id_bound(), 0),
-        parts_of_(graph.id_bound(), nowhere) {
+      : graph_(graph), parts_(parts), consumers_(graph), places_(graph.id_bound(), 0), parts_of_(graph.id_bound()) {
     std::size_t place = 0;
     for (const NodeId id : graph.topological_order()) places_[id] = place++;
     for (std::size_t i = 0; i < parts.size(); ++i)
-      for (const NodeId id : parts[i].nodes)
-        if (parts_of_[id] == nowhere) parts_of_[id] = i;
+      for (const NodeId id : parts[i].nodes) parts_of_[id].push_back(i);
   }
 
   [[nodiscard]] std::vector<RuntimePiece> pieces() const {
@@ -190,57 +185,80 @@ class Neighbours {
   }
 
  private:
-  static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
-
   [[nodiscard]] RuntimePiece around(std::size_t part) const {
-    std::set<std::size_t> before, after;
-    std::set<NodeId> nodes(parts_[part].nodes.begin(), parts_[part].nodes.end());
-    std::set<NodeId> own = nodes;
+    const std::vector<NodeId>& own = parts_[part].nodes;
+    std::set<std::size_t> before, after, all{part};
     for (const NodeId id : own)
       for (const Value& input : graph_.node(id).inputs)
-        if (!own.contains(input.node)) add_before(input.node, before, nodes);
-    add_after(parts_[part].nodes.back(), after, nodes);
-    before.erase(part);
-    after.erase(part);
-    std::set<std::size_t> all{part};
-    for (const auto* side : {&before, &after})
-      for (const std::size_t neighbour : *side) all.insert(neighbour);
-    RuntimePiece piece{{all.begin(), all.end()}, {}};
+        if (std::find(own.begin(), own.end(), input.node) == own.end()) add_before(part, input.node, before);
+    add_after(part, own.back(), after);
+    all.insert(before.begin(), before.end());
+    all.insert(after.begin(), after.end());
+    std::set<NodeId> nodes;
     for (const std::size_t one : all) nodes.insert(parts_[one].nodes.begin(), parts_[one].nodes.end());
-    piece.nodes.assign(nodes.begin(), nodes.end());
+    add_reshapes_between(nodes);
+    RuntimePiece piece{{all.begin(), all.end()}, {nodes.begin(), nodes.end()}, outputs_of(nodes)};
     std::sort(piece.nodes.begin(), piece.nodes.end(), [&](NodeId a, NodeId b) { return places_[a] < places_[b]; });
     return piece;
   }
 
-  /// The part that makes what a node gives, and the reshapes on the way.
-  void add_before(NodeId id, std::set<std::size_t>& found, std::set<NodeId>& nodes) const {
-    std::vector<NodeId> reshapes;
-    while (is_computed(graph_.node(id)) && is_reshape(graph_.node(id)) && parts_of_[id] == nowhere) {
-      reshapes.push_back(id);
-      id = graph_.node(id).inputs[0].node;
-    }
-    if (parts_of_[id] == nowhere || (found.size() == most_neighbours && !found.contains(parts_of_[id]))) return;
-    found.insert(parts_of_[id]);
-    nodes.insert(reshapes.begin(), reshapes.end());
+  /// Whether a node is a reshape that belongs to no part.
+  [[nodiscard]] bool is_between(NodeId id) const {
+    return is_computed(graph_.node(id)) && is_reshape(graph_.node(id)) && parts_of_[id].empty();
+  }
+  /// What makes the elements that a node gives: itself, or what its reshapes read.
+  [[nodiscard]] NodeId source_of(NodeId id) const {
+    while (is_between(id)) id = graph_.node(id).inputs[0].node;
+    return id;
+  }
+
+  static void add(std::size_t neighbour, std::size_t part, std::set<std::size_t>& found) {
+    if (neighbour != part && found.size() < most_neighbours) found.insert(neighbour);
+  }
+  /// The part that makes what a node gives.
+  void add_before(std::size_t part, NodeId id, std::set<std::size_t>& found) const {
+    const NodeId source = source_of(id);
+    if (!parts_of_[source].empty()) add(parts_of_[source].front(), part, found);
   }
   /// The parts that read what a node gives.
-  void add_after(NodeId id, std::set<std::size_t>& found, std::set<NodeId>& nodes) const {
+  void add_after(std::size_t part, NodeId id, std::set<std::size_t>& found) const {
     for (const auto& [reader, position] : consumers_.of(id)) {
-      if (parts_of_[reader] != nowhere) {
-        if (found.size() < most_neighbours) found.insert(parts_of_[reader]);
-      } else if (is_computed(graph_.node(reader)) && is_reshape(graph_.node(reader))) {
-        const std::size_t before = found.size();
-        add_after(reader, found, nodes);
-        if (found.size() > before) nodes.insert(reader);
-      }
+      if (is_between(reader)) add_after(part, reader, found);
+      for (const std::size_t neighbour : parts_of_[reader]) add(neighbour, part, found);
     }
+  }
+  /// The reshapes through which nodes read others of them.
+  void add_reshapes_between(std::set<NodeId>& nodes) const {
+    std::set<NodeId> between;
+    for (const NodeId id : nodes)
+      for (const Value& input : graph_.node(id).inputs)
+        if (nodes.contains(source_of(input.node)))
+          for (NodeId reshape = input.node; is_between(reshape); reshape = graph_.node(reshape).inputs[0].node)
+            between.insert(reshape);
+    nodes.merge(between);
+  }
+
+  [[nodiscard]] std::vector<Value> outputs_of(const std::set<NodeId>& nodes) const {
+    std::set<Value> outputs;
+    for (const NodeId id : nodes)
+      for (const auto& [reader, position] : consumers_.of(id))
+        if (!nodes.contains(reader) && !folds(reader, id)) outputs.insert(graph_.node(reader).inputs[position]);
+    for (const Value& output : graph_.outputs())
+      if (nodes.contains(output.node)) outputs.insert(output);
+    return {outputs.begin(), outputs.end()};
+  }
+  /// Whether the part of a reader has a node of its own that it reads, as it has broadcasts.
+  [[nodiscard]] bool folds(NodeId reader, NodeId id) const {
+    return std::any_of(parts_of_[reader].begin(), parts_of_[reader].end(), [&](std::size_t part) {
+      return std::find(parts_of_[id].begin(), parts_of_[id].end(), part) != parts_of_[id].end();
+    });
   }
 
   const Graph& graph_;
   std::span<const RuntimePart> parts_;
   Consumers consumers_;
-  std::vector<std::size_t> places_;    ///< In the topological order.
-  std::vector<std::size_t> parts_of_;  ///< Per node.
+  std::vector<std::size_t> places_;                 ///< In the topological order.
+  std::vector<std::vector<std::size_t>> parts_of_;  ///< Per node: those that it belongs to, or is folded into.
 };
 
 /// What a part reads is an activation, a weight whose contents do not matter, or a weight that is kept with what it is
@@ -426,17 +444,7 @@ std::vector<RuntimePiece> pieces_of(const Graph& graph, std::span<const RuntimeP
 }
 
 Expected<StandalonePart> standalone(const Graph& graph, const RuntimePiece& piece, const OperatorRegistry& registry) {
-  const Consumers consumers(graph);
-  std::set<Value> read;
-  const auto is_inside = [&](NodeId id) {
-    return std::find(piece.nodes.begin(), piece.nodes.end(), id) != piece.nodes.end();
-  };
-  for (const NodeId id : piece.nodes)
-    for (const auto& [reader, position] : consumers.of(id))
-      if (!is_inside(reader)) read.insert(graph.node(reader).inputs[position]);
-  for (const Value& output : graph.outputs())
-    if (is_inside(output.node)) read.insert(output);
-  return Extraction(graph, registry).run(piece.nodes, {read.begin(), read.end()}, "piece");
+  return Extraction(graph, registry).run(piece.nodes, piece.outputs, "piece");
 }
 
 }  // namespace taso

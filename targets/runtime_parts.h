@@ -53,12 +53,14 @@ struct StandalonePart {
 struct RuntimePiece {
   std::vector<std::size_t> parts;  ///< By their numbers, ascending; each once.
   std::vector<NodeId> nodes;       ///< Theirs, and the reshapes between them; each after those that it reads.
+  /// What others read, ascending; without what they have folded into themselves as well.
+  std::vector<Value> outputs;
 };
 
 /// The piece around each of the parts of a graph, which parts_of() gave. Of many neighbours the first few on each side.
 [[nodiscard]] std::vector<RuntimePiece> pieces_of(const Graph& graph, std::span<const RuntimePart> parts);
 
-/// A piece by itself. Its outputs are what others read.
+/// A piece by itself.
 [[nodiscard]] Expected<StandalonePart> standalone(const Graph& graph, const RuntimePiece& piece,
                                                   const OperatorRegistry& registry);
 

@@ -57,6 +57,22 @@ double median_of(std::vector<double> values) {
   return quantile(values, 0.5);
 }
 
+/// The first part of each kernel; of too many kernels of those that probably take the most time.
+std::vector<std::size_t> to_profile(const std::vector<std::shared_ptr<const KernelInfo>>& kernels) {
+  std::vector<std::size_t> firsts;
+  std::map<Hash128, double> seconds;
+  for (std::size_t part = 0; part < kernels.size(); ++part) {
+    const auto [place, fresh] = seconds.try_emplace(kernels[part]->hash, 0.0);
+    if (fresh) firsts.push_back(part);
+    place->second += estimated_seconds(kernels[part]->flops, kernels[part]->bytes);
+  }
+  std::stable_sort(firsts.begin(), firsts.end(), [&](std::size_t a, std::size_t b) {
+    return seconds.at(kernels[a]->hash) > seconds.at(kernels[b]->hash);
+  });
+  if (firsts.size() > most_profiled) firsts.resize(most_profiled);
+  return firsts;
+}
+
 Error runtime_failure(std::string message) { return {ErrorCode::device_unavailable, std::move(message), {}}; }
 
 }  // namespace
@@ -91,8 +107,10 @@ struct WorkerTarget::State {
       : worker(std::move(started)), model(&original), registry(&operators), host(&placing) {}
 
   /// Whether weights of a graph do not stay in the caches from run to run. Of one that is as large as the cache little
-  /// does, as each run reads all of it. What rules merge and what stays by itself of the same weight counts twice.
-  [[nodiscard]] bool is_cold(const Graph& graph) const {
+  /// does, as each run reads all of it. What rules merge and what stays by itself of the same weight counts twice. A
+  /// part that is searched by itself, and what a loop repeats, has no fewer weights around it than the model.
+  [[nodiscard]] bool is_cold(const Graph& graph) const { return is_cold_model || outgrows(graph); }
+  [[nodiscard]] bool outgrows(const Graph& graph) const {
     return cache > 0 && weight_bytes(graph) > stays_cached * cache;
   }
 
@@ -268,8 +286,9 @@ struct WorkerTarget::State {
   std::function<bool(const KernelInfo&)> is_recorded;
   std::unique_ptr<WorkerFolder> folder;
   std::string identity;
-  double cache = 0;  ///< Bytes of the processor's last-level cache; 0: not known, or of another device.
-  std::mutex mutex;  ///< Of what plans name.
+  bool is_cold_model = false;  ///< What rewrites begin with outgrows the cache.
+  double cache = 0;            ///< Bytes of the processor's last-level cache; 0: not known, or of another device.
+  std::mutex mutex;            ///< Of what plans name.
   std::size_t plans = 0;
   std::unordered_map<Hash128, std::shared_ptr<const KernelInfo>> kernels;  ///< By signature.
   std::unordered_map<Hash128, Part> parts;                                 ///< By the hash of the key.
@@ -295,6 +314,7 @@ Expected<std::unique_ptr<WorkerTarget>> WorkerTarget::open(WorkerTargetOptions o
                   setting.provider.empty() ? "" : setting.provider + "; ",
                   elsewhere ? setting.device : options.processor, state->worker.options().threads, generation);
   if (!elsewhere) state->cache = options.cache_bytes;
+  state->is_cold_model = state->outgrows(model.graph());
   return std::unique_ptr<WorkerTarget>(new WorkerTarget(std::move(state)));
 }
 
@@ -349,17 +369,13 @@ Expected<std::map<std::string, double>> WorkerTarget::profile(const TimedGraph& 
   std::vector<State::ToRun> models;
   const auto add_alone = [&](std::size_t part) {
     if (!places.emplace(kernels[part]->hash, models.size()).second) return;
+    const std::lock_guard lock(state.mutex);
     const State::Part& known = state.parts.at(kernels[part]->hash);
     models.push_back({known.alone.get(), known.copies, known.cold});
   };
-  std::vector<std::size_t> profiled;
-  for (std::size_t part = 0; part < parts.size() && profiled.size() < most_profiled; ++part) {
-    const bool known = std::any_of(profiled.begin(), profiled.end(),
-                                   [&](std::size_t other) { return kernels[other] == kernels[part]; });
-    if (known) continue;
-    profiled.push_back(part);
+  const std::vector<std::size_t> profiled = to_profile(kernels);
+  for (const std::size_t part : profiled)
     for (const std::size_t one : pieces[part].parts) add_alone(one);
-  }
   std::vector<StandalonePart> of_pieces;
   for (const std::size_t part : profiled) {
     TASO_ASSIGN(StandalonePart piece, standalone(*graph.graph, pieces[part], *state.registry));

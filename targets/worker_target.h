@@ -44,7 +44,8 @@ class WorkerTarget final : public Target {
   /// runtime does not run the part, or the worker is given up.
   [[nodiscard]] Expected<double> measure(const KernelInfo& kernel) override;
   /// Of each kernel what it takes by itself, as now measured, times what the piece around it takes over what the parts
-  /// of the piece take by themselves (targets/runtime_parts.h). Empty where the runtime does not run them.
+  /// of the piece take by themselves (targets/runtime_parts.h). Without those that the runtime does not run.
+  /// device_unavailable if the worker is given up.
   [[nodiscard]] Expected<std::map<std::string, double>> profile(const TimedGraph& graph) override;
   /// Of the graphs as files. device_unavailable where the runtime does not run one of them.
   [[nodiscard]] Expected<GraphTimes> measure_graphs(std::span<const TimedGraph> graphs) override;

@@ -164,6 +164,11 @@ TEST(RuntimeTarget, CountsTheWeightsThatARunReads) {
   }
   EXPECT_EQ(twice.size(), graph.size() + 1);
   EXPECT_EQ(weight_bytes(twice), weight_bytes(graph));
+  // What is computed alike of equal weights, too: graphs of files are not in normal form.
+  const Graph turned = graph_of(
+      "input x f32[4, 8]\nweight w f32[2, 8]\noutput matmul(x, transpose(w; perm=[1, 0]))\n"
+      "output tanh(matmul(x, transpose(w; perm=[1, 0])))\n");
+  EXPECT_EQ(weight_bytes(turned), 8 * 2 * 4);
 }
 
 /// Kernels are told apart by the share that they were measured with.

@@ -76,6 +76,7 @@ class FakeTarget : public Target {
   }
 
   [[nodiscard]] Expected<std::map<std::string, double>> profile(const TimedGraph& graph) override {
+    if (profile_fails) return Error{*profile_fails, "no profile here", {}};
     std::map<std::string, double> seconds;
     TASO_ASSIGN(const KernelPlan planned, plan(*graph.graph));
     for (const Launch& launch : planned.launches) seconds[launch.kernel->key] = inside(*launch.kernel);
@@ -94,6 +95,7 @@ class FakeTarget : public Target {
   bool graph_seconds_from_inside = false;        ///< Instead of graph_seconds: sums of inside().
   double seconds_per_flop_squared = 0;           ///< If above 0, all kernels cost this: merging never seems to pay.
   std::vector<double> graph_seconds;             ///< By position; 1 where missing.
+  std::optional<ErrorCode> profile_fails;        ///< With this code.
   double noise = 0.02;
   std::vector<std::string> measured;
   int timed = 0;

@@ -23,6 +23,8 @@
 namespace taso {
 namespace {
 
+/// What the fake worker adds where the caches are emptied.
+constexpr double evicted = 40e-9;
 /// Seconds that the fake worker gives a file with so many nodes of each type.
 double fake_seconds(int relus, int products) { return (1.0 + 3.0 * relus + 10.0 * products) * 1e-9; }
 
@@ -40,12 +42,18 @@ class WorkerTargets : public ::testing::Test {
     model_ = Model::parse(builder.serialize(), "small.onnx", test::registry()).value();
     graph_ = model_->graph();
     normalize(graph_, test::registry());
+    target_ = open(6000);
+  }
+
+  /// With a cache of so many bytes.
+  std::unique_ptr<WorkerTarget> open(double cache_bytes) {
     WorkerOptions worker;
     worker.device = "fake";
     worker.command = {"python3", TASO_SOURCE_DIR "/tests/targets/fake_worker.py"};
     worker.provider = "other";
     worker.threads = 3;
-    target_ = WorkerTarget::open({std::move(worker), "Some Processor", 6000}, *model_, test::registry(), host_).value();
+    return WorkerTarget::open({std::move(worker), "Some Processor", cache_bytes}, *model_, test::registry(), host_)
+        .value();
   }
 
   KernelLibrary library_{test::registry(), KernelSet::reference};
@@ -81,27 +89,47 @@ TEST_F(WorkerTargets, ALaunchIsAPartThatIsMeasuredWithOthersOfItsPlan) {
   EXPECT_EQ(target_->plan(graph_).value().launches[0].kernel, plan.launches[0].kernel);
 }
 
+/// The kernels of a graph, by their keys.
+std::map<std::string, std::shared_ptr<const KernelInfo>> kernels_of(const WorkerTarget& target, const Graph& graph) {
+  std::map<std::string, std::shared_ptr<const KernelInfo>> kernels;
+  const KernelPlan plan = test::value_of(target.plan(graph));
+  for (const Launch& launch : plan.launches) kernels[launch.kernel->key] = launch.kernel;
+  return kernels;
+}
+
+/// A product with 4 KB of weights, and another output.
+Graph graph_with(const std::string& output) {
+  return test::value_of(
+      parse_graph("input x f32[2, 32]\nweight w f32[32, 32]\nr = relu(x)\noutput matmul(r, w), " + output + "\n",
+                  "cold", test::registry()));
+}
+
 TEST_F(WorkerTargets, WeightsThatDoNotStayInTheCacheAreCold) {
-  const auto keys = [&](const Graph& graph) {
-    std::vector<std::string> all;
-    const KernelPlan plan = target_->plan(graph).value();
-    for (const Launch& launch : plan.launches) all.push_back(launch.kernel->key);
-    return all;
-  };
   const std::string relu = "opset 17: %0 = relu(x0 f32[2, 32]) ; 8 copies";
   const std::string product = "opset 17: %0 = matmul(x0 f32[2, 32], w1 f32[32, 32]) ; 8 copies";
-  const auto graph = [](const std::string& output) {
-    return test::value_of(
-        parse_graph("input x f32[2, 32]\nweight w f32[32, 32]\nr = relu(x)\n"
-                    "output matmul(r, w), " +
-                        output + "\n",
-                    "cold", test::registry()));
-  };
-  EXPECT_THAT(keys(graph("relu(r)")), ::testing::Contains(product));
+  EXPECT_TRUE(kernels_of(*target_, graph_with("relu(r)")).contains(product));
+  EXPECT_TRUE(kernels_of(*target_, graph_with("matmul(relu(r), w)")).contains(product));
   // 4 KB of 6; as they are and transposed, 8.
-  EXPECT_THAT(keys(graph("matmul(relu(r), transpose(w; perm=[1, 0]))")), ::testing::Contains(product + " ; evicted"));
-  EXPECT_THAT(keys(graph("matmul(relu(r), transpose(w; perm=[1, 0]))")), ::testing::Contains(relu));
-  EXPECT_THAT(keys(graph("matmul(relu(r), w)")), ::testing::Contains(product));
+  const Graph cold = graph_with("matmul(relu(r), transpose(w; perm=[1, 0]))");
+  const auto kernels = kernels_of(*target_, cold);
+  ASSERT_TRUE(kernels.contains(relu));  // has no weights
+  ASSERT_TRUE(kernels.contains(product + " ; evicted"));
+  const double of_relu = fake_seconds(8, 0) / 8, of_product = (fake_seconds(0, 8) + evicted) / 8;
+  EXPECT_DOUBLE_EQ(target_->measure(*kernels.at(relu)).value(), of_relu);
+  EXPECT_DOUBLE_EQ(target_->measure(*kernels.at(product + " ; evicted")).value(), of_product);
+  const double piece = (fake_seconds(8, 8) + evicted) / 8;
+  EXPECT_NEAR(target_->profile({&cold, nullptr, {}, false}).value().at(product + " ; evicted"),
+              of_product * piece / (of_relu + of_product), 1e-15);
+}
+
+/// Parts of a large graph are searched by themselves: they run among all its weights.
+TEST_F(WorkerTargets, PartsOfAColdModelAreCold) {
+  const auto target = open(5000);
+  const Graph part = test::value_of(
+      parse_graph("input x f32[2, 32]\nweight w f32[32, 4]\noutput matmul(x, w)\n", "part", test::registry()));
+  EXPECT_TRUE(
+      kernels_of(*target, part).contains("opset 17: %0 = matmul(x0 f32[2, 32], w1 f32[32, 4]) ; 8 copies ; evicted"));
+  EXPECT_TRUE(kernels_of(*target_, part).contains("opset 17: %0 = matmul(x0 f32[2, 32], w1 f32[32, 4]) ; 8 copies"));
 }
 
 TEST_F(WorkerTargets, PartsAreProfiledByThePiecesAroundThem) {
