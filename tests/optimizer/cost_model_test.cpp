@@ -168,6 +168,7 @@ TEST(RuntimeTarget, CountsTheWeightsThatARunReads) {
   const Graph turned = graph_of(
       "input x f32[4, 8]\nweight w f32[2, 8]\noutput matmul(x, transpose(w; perm=[1, 0]))\n"
       "output tanh(matmul(x, transpose(w; perm=[1, 0])))\n");
+  EXPECT_EQ(turned.size(), 7U);  // with two of transpose
   EXPECT_EQ(weight_bytes(turned), 8 * 2 * 4);
 }
 
