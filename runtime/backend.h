@@ -114,8 +114,8 @@ class Backend {
   [[nodiscard]] virtual std::size_t cache_bytes() const = 0;
 
   /// A kernel that create() has offered for the request failed when it ran. True if there is another way: the next
-  /// kernel for it is another one, or declined, or fuses() is no longer true of it. Of one request that is so a few
-  /// times at most.
+  /// kernel for it is another one, or declined, or fuses() or stands_beside() is no longer true of it. Of one request
+  /// that is so a few times at most.
   [[nodiscard]] virtual bool reject(const KernelRequest& request) {
     (void)request;
     return false;
@@ -124,6 +124,14 @@ class Backend {
   /// Whether there is a kernel for a request of fused_op that is worth having: one launch for what would be several, at
   /// no loss. Asked often: where engines have to be compared for the answer, the choice is kept as that of create().
   [[nodiscard]] virtual bool fuses(const KernelRequest& request) const {
+    (void)request;
+    return false;
+  }
+
+  /// Whether the kernel for a request can be one of several in a launch, and is too small to fill the device: then
+  /// there is one launch for what join_requests makes of several such requests (runtime/horizontal_fusion.h), if this
+  /// is true of that, too. Asked often, as fuses() is.
+  [[nodiscard]] virtual bool stands_beside(const KernelRequest& request) const {
     (void)request;
     return false;
   }
@@ -218,7 +226,7 @@ class DeviceBuffer {
 /// The function that a module exports under the name `taso_open_backend`: a new backend, or null and one line in
 /// *error. `abi` is backend_abi of the caller; a module built for another one declines.
 using OpenBackend = Backend* (*)(int abi, const BackendOptions& options, std::string* error);
-inline constexpr int backend_abi = 8;
+inline constexpr int backend_abi = 9;
 
 /// Loads `taso_<name>.so` from the folder that the options name, else from beside the program (`../lib/taso` and the
 /// program's own folder), and opens its backend. device_unavailable with the loader's or the library's own words

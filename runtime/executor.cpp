@@ -12,6 +12,7 @@
 #include "runtime/concat_in_place.h"
 #include "runtime/device_program.h"
 #include "runtime/fusion.h"
+#include "runtime/horizontal_fusion.h"
 #include "runtime/input_bounds.h"
 #include "runtime/measure.h"
 #include "runtime/request_estimate.h"
@@ -130,32 +131,85 @@ struct StreamPlan {
   std::size_t measured = 0;  ///< Device steps with costs that were measured.
 };
 
+/// A lowered graph with its kernels.
+struct KernelPlan {
+  LoweredGraph lowered;
+  std::vector<PlacedKernel> kernels;  ///< Of its steps.
+
+  /// What the steps cost: as `costs` knows, if it is not null, else as the device estimates.
+  [[nodiscard]] std::vector<StreamTask> tasks(const Backend& backend, StepCosts* costs, std::size_t* known_of) const {
+    std::vector<PlacedStep> placed;
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      placed.push_back({{}, kernels[i].on_device});
+      if (!kernels[i].on_device) continue;
+      const PlannedKernel& planned = *lowered.steps[i].kernel;
+      const std::optional<StepCost> known = costs != nullptr ? costs->find(planned.key) : std::nullopt;
+      placed.back().cost = known ? *known : backend.estimate(planned.request, *kernels[i].kernel);
+      if (known_of != nullptr) *known_of += known ? 1 : 0;
+    }
+    return stream_tasks(lowered, placed);
+  }
+};
+
+std::size_t most_streams_of(const Backend& backend, const ExecutorOptions& options) {
+  return std::clamp<std::size_t>(std::min(options.streams, backend.streams()), 1, most_streams);
+}
+
+/// Steps side by side in one launch (runtime/horizontal_fusion.h) where the run then takes less time, as the device
+/// estimates: whether it does must not depend on which costs happen to be known.
+void put_side_by_side(KernelPlan& plan, const KernelLibrary& library, const ExecutorOptions& options) {
+  // What waits for others may not wait for messages of ranks besides.
+  if (options.more_kernels != nullptr) return;
+  const auto stands_beside = [&](const KernelRequest& request) { return library.stands_beside(request); };
+  KernelPlan joined{fuse_horizontally(plan.lowered, {.stands_beside = stands_beside}), {}};
+  if (joined.lowered.steps.size() == plan.lowered.steps.size()) return;
+  std::vector<std::unique_ptr<Kernel>> made;  // null: the kernel that the step had
+  std::vector<std::size_t> step_before;
+  for (const LoweredStep& step : joined.lowered.steps) {
+    step_before.push_back(plan.lowered.tensors[step.outputs[0]].step);
+    const bool is_new = step.kernel != plan.lowered.steps[step_before.back()].kernel;
+    made.push_back(is_new ? library.create_on_device(step.kernel->request).kernel : nullptr);
+    if (is_new && made.back() == nullptr) return;
+  }
+  // Kernels change hands only if it pays: until then both plans look at the same ones.
+  const Backend& backend = *library.backend();
+  std::vector<PlacedStep> placed;
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    const PlacedKernel& before = plan.kernels[step_before[i]];
+    placed.push_back({{}, made[i] != nullptr || before.on_device});
+    if (placed.back().on_device)
+      placed.back().cost =
+          backend.estimate(joined.lowered.steps[i].kernel->request, made[i] ? *made[i] : *before.kernel);
+  }
+  const auto seconds = [&](const std::vector<StreamTask>& tasks) {
+    return choose_streams(tasks, most_streams_of(backend, options), backend.estimated_wait_seconds()).seconds;
+  };
+  if (seconds(stream_tasks(joined.lowered, placed)) >= seconds(plan.tasks(backend, nullptr, nullptr))) return;
+  for (std::size_t i = 0; i < made.size(); ++i)
+    joined.kernels.push_back(made[i] ? PlacedKernel{std::move(made[i]), true}
+                                     : std::move(plan.kernels[step_before[i]]));
+  plan = std::move(joined);
+}
+
 Expected<StreamPlan> plan_streams(LoweredGraph lowered, const KernelLibrary& library, const ExecutorOptions& options) {
   const Backend& backend = *library.backend();
   StepCosts* costs = options.step_costs.get();
-  StreamPlan plan;
-  std::vector<PlacedStep> placed;
-  std::vector<PlacedKernel> kernels;
-  for (const LoweredStep& step : lowered.steps) {
+  KernelPlan kernels{std::move(lowered), {}};
+  for (const LoweredStep& step : kernels.lowered.steps) {
     TASO_ASSIGN(PlacedKernel kernel,
                 place_kernel(step.kernel->request, library, options.float_storage, options.more_kernels));
-    placed.push_back({{}, kernel.on_device});
-    if (kernel.on_device) {
-      const std::optional<StepCost> known = costs != nullptr ? costs->find(step.kernel->key) : std::nullopt;
-      placed.back().cost = known ? *known : backend.estimate(step.kernel->request, *kernel.kernel);
-      plan.measured += known ? 1 : 0;
-    }
-    kernels.push_back(std::move(kernel));
+    kernels.kernels.push_back(std::move(kernel));
   }
-  const std::vector<StreamTask> tasks = stream_tasks(lowered, placed);
+  put_side_by_side(kernels, library, options);
+  StreamPlan plan;
+  const std::vector<StreamTask> tasks = kernels.tasks(backend, costs, &plan.measured);
   const std::optional<double> known_wait = costs != nullptr ? costs->wait_seconds() : std::nullopt;
   const double wait_seconds = known_wait ? *known_wait : backend.estimated_wait_seconds();
-  const std::size_t most = std::clamp<std::size_t>(std::min(options.streams, backend.streams()), 1, most_streams);
-  plan.schedule = choose_streams(tasks, most, wait_seconds);
+  plan.schedule = choose_streams(tasks, most_streams_of(backend, options), wait_seconds);
   for (const StreamTask& task : tasks) plan.seconds_on_one_stream += task.cost.seconds;
-  order_steps(lowered, plan.schedule);
-  plan.lowered = std::move(lowered);
-  for (const ScheduledStep& step : plan.schedule.steps) plan.kernels.push_back(std::move(kernels[step.task]));
+  plan.lowered = std::move(kernels.lowered);
+  order_steps(plan.lowered, plan.schedule);
+  for (const ScheduledStep& step : plan.schedule.steps) plan.kernels.push_back(std::move(kernels.kernels[step.task]));
   return plan;
 }
 

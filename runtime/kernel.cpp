@@ -73,6 +73,10 @@ bool KernelLibrary::fuses(const KernelRequest& request) const {
   return fused_offer(request).kernel != nullptr;
 }
 
+bool KernelLibrary::stands_beside(const KernelRequest& request) const {
+  return backend_ && backend_->stands_beside(request);
+}
+
 bool KernelLibrary::writes_within(const KernelRequest& request) const {
   return backend_ && backend_->writes_within(request);
 }

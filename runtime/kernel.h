@@ -197,6 +197,8 @@ class KernelLibrary {
   [[nodiscard]] Expected<std::unique_ptr<Kernel>> create(const KernelRequest& request) const;
   /// Whether what is fused is better computed by one kernel than part by part: Backend::fuses where there is one.
   [[nodiscard]] bool fuses(const KernelRequest& request) const;
+  /// Whether it can be one of several kernels in a launch: Backend::stands_beside where there is one, else never.
+  [[nodiscard]] bool stands_beside(const KernelRequest& request) const;
   /// Whether there is a kernel for a request with outputs within wider tensors: Backend::writes_within where there is
   /// one, else never.
   [[nodiscard]] bool writes_within(const KernelRequest& request) const;

@@ -17,6 +17,7 @@
 #include "runtime/cuda/nccl.h"
 #include "runtime/cuda/products.h"
 #include "runtime/cuda/program.h"
+#include "runtime/independent_requests.h"
 #include "runtime/stream_schedule.h"
 #include "support/random.h"
 
@@ -84,6 +85,16 @@ class CudaBackend final : public Backend {
     if (is_given_up(request)) return false;
     if (has_two_products(request)) return plans_attention(*context_, request);
     return product_in(request) != nullptr ? is_one_product(request) : plan_fused(request).program.has_value();
+  }
+  bool stands_beside(const KernelRequest& request) const override {
+    // Precompiled kernels are a launch each.
+    if (!context_->builder || is_given_up(request) || product_in(request) != nullptr || has_two_products(request))
+      return false;
+    constexpr double half = 0.5;
+    const std::vector<IndependentRequest> requests = independent_requests(request);
+    return std::all_of(requests.begin(), requests.end(), [&](const IndependentRequest& one) {
+      return can_stand_beside(one.request) && estimate_cost(one.request, 1, context_->processors).share < half;
+    });
   }
   bool writes_within(const KernelRequest& request) const override {
     if (is_given_up(request)) return false;

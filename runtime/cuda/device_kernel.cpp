@@ -25,7 +25,11 @@ class OwnKernel final : public DeviceKernel {
     for (const Step& step : program_.steps)
       if (const auto* gathering = std::get_if<GatheringStep>(&step)) number_ = context_->index_check(gathering->extent);
   }
-  std::size_t launches() const override { return program_.steps.size(); }
+  std::size_t launches() const override {
+    std::size_t launches = 0;
+    for (const Step& step : program_.steps) launches += launches_of(step);
+    return launches;
+  }
 
  private:
   Status queue(const Buffers& buffers, cudaStream_t stream) const override {
@@ -167,46 +171,6 @@ KernelOffer own_kernel(const std::shared_ptr<Context>& context, const KernelRequ
   if (!planned.program) return decline(std::move(planned.reason));
   if (auto kernel = generated_kernel(context, request, *planned.program)) return {std::move(kernel), ""};
   return {std::make_unique<OwnKernel>(context, request, std::move(*planned.program)), ""};
-}
-
-std::optional<Function> activation_of(const KernelRequest& request) {
-  const AttributeValue* act = request.attributes.find("act");
-  if (act == nullptr) return Function::identity;
-  const auto* symbol = std::get_if<SymbolValue>(act);
-  if (symbol == nullptr) return std::nullopt;
-  const auto function = function_named(symbol->name);
-  // these two are operators, not functions that an attribute could name
-  if (function == Function::clip || function == Function::neg) return std::nullopt;
-  return function;
-}
-
-bool is_plain(const KernelRequest& request, std::string& reason) {
-  if (request.outputs.size() != 1) {
-    reason = "one output is needed";
-    return false;
-  }
-  const ElementType element = request.outputs[0].type.element;
-  if (element != ElementType::f32 && element != ElementType::f16 && element != ElementType::bf16) {
-    reason = "only f32, f16 or bf16";
-    return false;
-  }
-  for (const std::vector<Operand>* operands : {&request.inputs, &request.outputs})
-    for (const Operand& operand : *operands) {
-      if (!operand.type.known)
-        reason = "an operand's shape is not known";
-      else if (operand.type.element != element)
-        reason = "only operands of one type";
-      else if (operand.type.elements() == 0)
-        reason = "an operand is empty";
-      else if (block_of(operand.layout) != 0)
-        reason = "no blocks of channels";
-      else if (!fits(operand.layout, operand.type.shape))
-        reason = "a layout that the shape cannot have";
-      else
-        continue;
-      return false;
-    }
-  return true;
 }
 
 std::string tuning_key(KernelRequest request) {

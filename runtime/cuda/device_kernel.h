@@ -62,13 +62,6 @@ class DeviceKernel : public Kernel {
 /// Whether it would be offered.
 [[nodiscard]] bool plans_attention(Context& context, const KernelRequest& request);
 
-/// The function that the request's attribute `act` names; identity where there is no such attribute; nothing if it is
-/// unknown.
-[[nodiscard]] std::optional<Function> activation_of(const KernelRequest& request);
-
-/// True if all operands are of one of f32, f16 and bf16, have known shapes and elements.
-[[nodiscard]] bool is_plain(const KernelRequest& request, std::string& reason);
-
 /// The key under which the choice of an engine is remembered: the request's, without what does not matter to it.
 [[nodiscard]] std::string tuning_key(KernelRequest request);
 

@@ -13,6 +13,10 @@
 #include "runtime/cuda/program.h"
 
 namespace taso::cuda {
+
+template <class Runner>
+void run_step(const Step& step, const Buffers& buffers, Runner& runner);
+
 namespace dispatch {
 
 template <class T>
@@ -487,6 +491,14 @@ void run(const RowChainStep& step, const Buffers& buffers, Runner& runner) {
     chain.epsilon = shape.epsilon;
     runner.team(chain, shape.rows.elements, step.team);
   });
+}
+
+template <class Runner>
+void run(const BesideStep& step, const Buffers& buffers, Runner& runner) {
+  for (const BesideStep::Part& part : step.parts) {
+    const PartBuffers own(part, buffers);
+    for (const Step& one : part.program->steps) run_step(one, own.buffers(), runner);
+  }
 }
 
 }  // namespace dispatch

@@ -18,16 +18,32 @@ constexpr double tiles_held = 1, blocks_held = 8;
 
 double elements_of(const Operand& operand) { return static_cast<double>(operand.type.elements()); }
 
-/// How many products are summed for one element of a matrix product's or convolution's result; 0 of others.
-double products_per_element(const KernelRequest& request) {
-  const KernelRequest* product = product_in(request);
-  if (product != nullptr) {
+/// What a kernel computes besides moving its operands.
+struct Products {
+  double count = 0;
+  bool in_tiles = false;  ///< By tiles of a matrix, on tensor cores where they can be used.
+};
+
+/// A convolution of every channel by itself is no product of matrices.
+Products products_of_convolution(const KernelRequest& request) {
+  if (!request.op.starts_with("conv2d") || request.inputs.size() < 2) return {};
+  const std::vector<std::int64_t>&x = request.inputs[0].type.shape, &w = request.inputs[1].type.shape;
+  if (x.size() != 4 || w.size() != 4) return {};
+  const bool is_of_channels = w[1] == 1 && x[1] == w[0];
+  return {elements_of(request.outputs[0]) * static_cast<double>(w[1] * w[2] * w[3]), !is_of_channels};
+}
+
+Products products_of(const KernelRequest& request) {
+  if (const KernelRequest* product = product_in(request)) {
     const std::vector<std::int64_t>& a = product->inputs[0].type.shape;
-    return a.empty() ? 0 : static_cast<double>(a.back());
+    double made = 0;
+    for (const Operand& output : request.outputs) made += elements_of(output);
+    return {a.empty() ? 0 : made * static_cast<double>(a.back()), true};
   }
-  if (!request.op.starts_with("conv2d") || request.inputs.size() < 2) return 0;
-  const std::vector<std::int64_t>& w = request.inputs[1].type.shape;
-  return w.size() == 4 ? static_cast<double>(w[1] * w[2] * w[3]) : 0;
+  if (!request.fused) return products_of_convolution(request);
+  Products products;
+  for (const FusedPart& part : request.fused->parts) products.count += products_of_convolution(part.request).count;
+  return products;
 }
 
 }  // namespace
@@ -37,16 +53,17 @@ StepCost estimate_cost(const KernelRequest& request, std::size_t launches, const
   for (const std::vector<Operand>* operands : {&request.inputs, &request.outputs})
     for (const Operand& operand : *operands) bytes += static_cast<double>(operand.type.bytes());
   for (const Operand& output : request.outputs) made += elements_of(output);
-  const double depth = products_per_element(request);
+  const Products products = products_of(request);
   const bool is_narrow = !request.outputs.empty() && size_of(request.outputs[0].type.element) < 4;
-  const double blocks = made / (depth > 0 ? elements_of_tile : elements_of_block);
-  const double held = (depth > 0 ? tiles_held : blocks_held) * processors.count;
+  const double blocks = made / (products.in_tiles ? elements_of_tile : elements_of_block);
+  const double held = (products.in_tiles ? tiles_held : blocks_held) * processors.count;
   StepCost cost;
   cost.share = std::clamp(blocks / held, 1.0 / held, 1.0);
-  const double products = is_narrow         ? narrow_products_per_cycle
-                          : processors.tf32 ? tf32_products_per_cycle
-                                            : products_per_cycle;
-  const double cycles = std::max(bytes / bytes_per_cycle, made * depth / products);
+  const double per_cycle = !products.in_tiles ? products_per_cycle
+                           : is_narrow        ? narrow_products_per_cycle
+                           : processors.tf32  ? tf32_products_per_cycle
+                                              : products_per_cycle;
+  const double cycles = std::max(bytes / bytes_per_cycle, products.count / per_cycle);
   cost.seconds = static_cast<double>(launches) * seconds_of_launch +
                  cycles / (processors.count * cost.share * processors.clock_hz);
   return cost;

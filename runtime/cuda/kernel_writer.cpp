@@ -6,12 +6,20 @@
 #include <cmath>
 #include <limits>
 
+#include "support/status.h"
+
 namespace taso::cuda {
 namespace {
 
 constexpr std::int64_t most_int = std::numeric_limits<std::int32_t>::max();
 constexpr int lanes = 32;
 constexpr int teams_of_block = generated_threads / lanes;
+
+std::string listed(const std::vector<std::string>& all) {
+  std::string text;
+  for (const std::string& one : all) text += (text.empty() ? "" : ", ") + one;
+  return text;
+}
 
 /// A type or function of generated texts.
 struct Definition {
@@ -369,12 +377,12 @@ std::string definitions_for(std::string_view kernels) {
   return result;
 }
 
-std::string KernelWriter::add_parameter(const Slot& slot, const std::string& declaration, std::size_t alignment,
-                                        char letter) {
+std::string KernelWriter::add_parameter(const Slot& slot, const std::string& type, std::size_t alignment, char letter) {
   std::string name = letter + std::to_string(kernel_.operands.size());
   kernel_.operands.push_back(slot);
   kernel_.alignments.push_back(alignment);
-  parameters_.push_back(declaration + "* " + name);
+  parameter_types_.push_back(type);
+  parameter_names_.push_back(name);
   return name;
 }
 
@@ -515,16 +523,64 @@ void KernelWriter::begin_blocks(std::int64_t blocks) {
   kernel_.has_barriers = true;
 }
 
-std::string KernelWriter::text() const {
-  std::string text =
-      "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(generated_threads) + ") " + kernel_.name + "(";
-  std::vector<std::string> parameters = parameters_;
+std::vector<std::string> KernelWriter::declarations() const {
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < parameter_names_.size(); ++i)
+    all.push_back(parameter_types_[i] + "* " + parameter_names_[i]);
   if (kernel_.notes_errors) {
-    parameters.emplace_back("unsigned long long* error");
-    parameters.emplace_back("unsigned long long number");
+    all.emplace_back("unsigned long long* error");
+    all.emplace_back("unsigned long long number");
   }
-  for (std::size_t i = 0; i < parameters.size(); ++i) text += (i == 0 ? "" : ", ") + parameters[i];
-  return text + ") {\n" + body_ + "}\n";
+  return all;
+}
+
+std::string KernelWriter::text() const {
+  return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(generated_threads) + ") " + kernel_.name +
+         "(" + listed(declarations()) + ") {\n" + body_ + "}\n";
+}
+
+std::string KernelWriter::text_of_function() const {
+  static const std::string place = "blockIdx.x", parameter = "block_of_function";
+  std::string body = body_;
+  for (std::size_t at = body.find(place); at != std::string::npos; at = body.find(place, at + parameter.size()))
+    body.replace(at, place.size(), parameter);
+  std::vector<std::string> all = declarations();
+  all.push_back("const unsigned int " + parameter);
+  return "__device__ void " + kernel_.name + "(" + listed(all) + ") {\n" + body + "}\n";
+}
+
+KernelWriter KernelWriter::with_operands(std::span<const std::uint32_t> inputs,
+                                         std::span<const std::uint32_t> outputs) const {
+  KernelWriter made = *this;
+  for (Slot& slot : made.kernel_.operands) {
+    TASO_CHECK(slot.place != Slot::Place::workspace, "a part with a workspace");
+    if (slot.place == Slot::Place::input) slot.index = inputs[slot.index];
+    if (slot.place == Slot::Place::output) slot.index = outputs[slot.index];
+  }
+  return made;
+}
+
+KernelWriter KernelWriter::beside(std::string name, std::span<const KernelWriter* const> kernels) {
+  KernelWriter made(std::move(name));
+  for (std::size_t number = 0; number < kernels.size(); ++number) {
+    const KernelWriter& one = *kernels[number];
+    TASO_CHECK(!one.kernel_.notes_errors, "a kernel that notes errors beside others");
+    std::vector<std::string> arguments;
+    for (std::size_t i = 0; i < one.parameter_names_.size(); ++i) {
+      // The letter tells what is written.
+      arguments.push_back(made.add_parameter(one.kernel_.operands[i], one.parameter_types_[i],
+                                             one.kernel_.alignments[i], one.parameter_names_[i][0]));
+    }
+    const std::string first = made.kernel_.blocks == 0 ? "" : " - " + std::to_string(made.kernel_.blocks) + "u";
+    made.kernel_.blocks += one.kernel_.blocks;
+    made.kernel_.has_barriers = made.kernel_.has_barriers || one.kernel_.has_barriers;
+    arguments.push_back("blockIdx.x" + first);
+    const std::string call = one.kernel_.name + "(" + listed(arguments) + ");";
+    const bool is_last = number + 1 == kernels.size();
+    made.line((number == 0 ? "" : "else ") +
+              (is_last ? "" : "if (blockIdx.x < " + std::to_string(made.kernel_.blocks) + "u) ") + call);
+  }
+  return made;
 }
 
 }  // namespace taso::cuda

@@ -111,14 +111,24 @@ class KernelWriter {
 
   /// The whole kernel; the writer is of no more use.
   [[nodiscard]] std::string text() const;
+  /// The same as a function that a kernel calls in each of its blocks; its last parameter is the number of the block
+  /// among those that are for it.
+  [[nodiscard]] std::string text_of_function() const;
+  /// The same kernel, its operands numbered as a whole's: of its input and output i, that whole's inputs[i] and
+  /// outputs[i].
+  [[nodiscard]] KernelWriter with_operands(std::span<const std::uint32_t> inputs,
+                                           std::span<const std::uint32_t> outputs) const;
+  /// A kernel in which each of several has blocks of its own, which call its function. The kernels note no errors.
+  [[nodiscard]] static KernelWriter beside(std::string name, std::span<const KernelWriter* const> kernels);
   [[nodiscard]] GeneratedKernel kernel() const { return kernel_; }
 
  private:
   [[nodiscard]] std::string of_team(const std::string& function, const std::string& x) const;
-  std::string add_parameter(const Slot& slot, const std::string& declaration, std::size_t alignment, char letter);
+  std::string add_parameter(const Slot& slot, const std::string& type, std::size_t alignment, char letter);
+  [[nodiscard]] std::vector<std::string> declarations() const;
 
   GeneratedKernel kernel_;
-  std::vector<std::string> parameters_;
+  std::vector<std::string> parameter_types_, parameter_names_;
   std::string body_;
   int depth_ = 1;
   bool wide_ = false;

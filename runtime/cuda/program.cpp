@@ -642,7 +642,10 @@ const std::vector<Row>& table() {
 }  // namespace
 
 PlannedProgram plan_program(const KernelRequest& request) {
-  if (request.fused) return plan_fused(request);
+  if (request.fused) {
+    PlannedProgram fused = plan_fused(request);
+    return fused.program ? std::move(fused) : plan_beside(request);
+  }
   if (request.inputs.empty() || request.outputs.empty()) return no_program("inputs and outputs are needed");
   for (const std::vector<Operand>* operands : {&request.inputs, &request.outputs})
     for (const Operand& operand : *operands) {

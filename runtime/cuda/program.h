@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -176,10 +177,21 @@ struct RowChainStep {
   TeamShape team = TeamShape::warp;
 };
 
+struct Program;
+/// Programs of one step each that read nothing of each other. Where kernels are generated they are one launch, in which
+/// each has blocks of threads of its own.
+struct BesideStep {
+  struct Part {
+    std::shared_ptr<const Program> program;
+    std::vector<std::uint32_t> inputs, outputs;  ///< Per operand of the program: its number among the whole's.
+  };
+  std::vector<Part> parts;
+};
+
 using Step =
     std::variant<UnaryStep, BinaryStep, EpilogueStep, CopyStep, FillStep, PaddingStep, GatheringStep, WordsStep,
                  PoolingStep, DepthwiseStep, BatchNormStep, LrnStep, TurnedPairsStep, ReductionStep, ThinProductStep,
-                 SoftmaxStep, RowNormStep, GroupNormStep, CopiesStep, ChainStep, RowChainStep>;
+                 SoftmaxStep, RowNormStep, GroupNormStep, CopiesStep, ChainStep, RowChainStep, BesideStep>;
 
 /// Steps in order.
 struct Program {
@@ -193,7 +205,8 @@ struct PlannedProgram {
   std::string reason;
 };
 
-/// The program for a request of any operator that is neither a convolution nor a product.
+/// The program for a request of any operator that is neither a convolution nor a product, or of several operators
+/// (plan_fused, plan_beside).
 [[nodiscard]] PlannedProgram plan_program(const KernelRequest& request);
 
 /// The one step for a fused request: of operators that only move elements, one of them perhaps a concatenation, or of
@@ -201,6 +214,19 @@ struct PlannedProgram {
 /// what is read (runtime/access.h). Declines where that is not all there is, where there is no room for it, and where
 /// neighbouring elements of the result are far apart in an operand, which a copy by tiles reads faster.
 [[nodiscard]] PlannedProgram plan_fused(const KernelRequest& request);
+
+/// The one step for a request that falls into several (independent_requests), each of which has a program of one step:
+/// plan_program's, or that of a convolution of every channel by itself. Declines where one of them notes errors.
+[[nodiscard]] PlannedProgram plan_beside(const KernelRequest& request);
+/// Whether a request has a program of one step that can be a part of such a launch.
+[[nodiscard]] bool can_stand_beside(const KernelRequest& request);
+
+/// The function that the request's attribute `act` names; identity where there is no such attribute; nothing if it is
+/// unknown.
+[[nodiscard]] std::optional<Function> activation_of(const KernelRequest& request);
+
+/// True if all operands are of one of f32, f16 and bf16, have known shapes and elements, and there is one output.
+[[nodiscard]] bool is_plain(const KernelRequest& request, std::string& reason);
 
 // Parts of the kernels that a library computes in the main.
 
@@ -222,6 +248,9 @@ struct PlannedProgram {
 [[nodiscard]] std::optional<EpilogueStep> epilogue_step(const Operand& y, std::size_t bias_axis, Slot bias,
                                                         Slot residual, Layout residual_layout, Function act);
 
+/// How many launches a step is where kernels are precompiled.
+[[nodiscard]] std::size_t launches_of(const Step& step);
+
 /// Memory that the slots of a program mean.
 struct Buffers {
   std::span<const std::byte* const> inputs;
@@ -230,6 +259,20 @@ struct Buffers {
   /// What Gathering notes errors in, and the kernel's number there.
   unsigned long long* error = nullptr;
   unsigned long long number = 0;
+};
+
+/// The memory of one part of a BesideStep. It has no workspace.
+class PartBuffers {
+ public:
+  PartBuffers(const BesideStep::Part& part, const Buffers& whole);
+  PartBuffers(const PartBuffers&) = delete;
+  PartBuffers& operator=(const PartBuffers&) = delete;
+  [[nodiscard]] const Buffers& buffers() const { return buffers_; }
+
+ private:
+  std::vector<const std::byte*> inputs_;
+  std::vector<std::byte*> outputs_;
+  Buffers buffers_;
 };
 
 }  // namespace taso::cuda

@@ -9,15 +9,21 @@
 
 namespace taso::cuda {
 
-void SourceText::begin_step(std::size_t number) {
-  prefix_ = "step_" + std::to_string(number);
+void SourceText::begin_step(std::string name) {
+  prefix_ = std::move(name);
   step_ = {};
+  writers_.clear();
 }
 
 void SourceText::take(const KernelWriter& writer) {
-  if (!text_.empty()) text_ += "\n";
-  text_ += writer.text();
+  add_function(writer.text());
   step_.kernels.push_back(writer.kernel());
+  writers_.push_back(writer);
+}
+
+void SourceText::add_function(const std::string& function) {
+  if (!text_.empty()) text_ += "\n";
+  text_ += function;
 }
 
 GeneratedOffer generate_source(const Program& program) {
@@ -25,7 +31,7 @@ GeneratedOffer generate_source(const Program& program) {
   made.name = program.name.starts_with("own ") ? "generated " + program.name.substr(4) : "generated";
   SourceText text;
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
-    text.begin_step(i);
+    text.begin_step("step_" + std::to_string(i));
     std::visit([&](const auto& step) { write_step(text, step); }, program.steps[i]);
     for (const GeneratedKernel& kernel : text.step().kernels)
       if (kernel.blocks > std::numeric_limits<std::int32_t>::max())

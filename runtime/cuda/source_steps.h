@@ -5,11 +5,12 @@
 /// - source_reductions.cpp: sums and products with one result per row;
 /// - source_windows.cpp: elements that look at their neighbours: pooling, depth-wise convolutions, ...;
 /// - source_moves.cpp: copies, fills, gathers;
-/// - source_words.cpp: integers, truth values, and what makes them.
+/// - source_words.cpp: integers, truth values, and what makes them;
+/// - source_beside.cpp: kernels of several programs in one launch.
 ///
-/// The kernel of step N for any operands is called step_N. The one before it, step_N_packs, if there is one, is for
-/// operands whose addresses are multiples of what its threads read and write at once: several neighbouring elements, 16
-/// bytes where these are computed with, else as many as strides allow.
+/// The kernel of step N for any operands is called step_N, those of its parts step_N_part_M. The one before it,
+/// step_N_packs, if there is one, is for operands whose addresses are multiples of what its threads read and write at
+/// once: several neighbouring elements, 16 bytes where these are computed with, else as many as strides allow.
 ///
 /// Each kernel is written by a KernelWriter. Its parameters are the step's operands in the order in which they are
 /// asked for. The number of a call (`i`) or of a row (`row`) becomes coordinates; an index into an operand is a sum of
@@ -21,6 +22,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "runtime/cuda/element_lines.h"
 #include "runtime/cuda/kernel_writer.h"
@@ -32,21 +34,26 @@ namespace taso::cuda {
 /// The kernels of a program so far, and those of the step that is being written.
 class SourceText {
  public:
-  /// What is taken from here on is of the step of this number.
-  void begin_step(std::size_t number);
+  /// What is taken from here on is of the step whose kernels have this name.
+  void begin_step(std::string name);
   /// A writer for a kernel of the step, by the name that it has to have.
   [[nodiscard]] KernelWriter kernel(bool packed = false) const {
     return KernelWriter(packed ? prefix_ + "_packs" : prefix_);
   }
   /// Takes a written kernel; the one for any operands comes last.
   void take(const KernelWriter& writer);
+  /// Takes a function that kernels call.
+  void add_function(const std::string& function);
+  /// What was taken of the step.
   [[nodiscard]] const GeneratedStep& step() const { return step_; }
+  [[nodiscard]] const std::vector<KernelWriter>& writers() const { return writers_; }
   /// The text of all kernels, without what they call.
   [[nodiscard]] const std::string& kernels() const { return text_; }
 
  private:
   std::string prefix_, text_;
   GeneratedStep step_;
+  std::vector<KernelWriter> writers_;
 };
 
 /// Writes the kernels for a step: none if there is nothing to compute.
@@ -76,6 +83,8 @@ void write_step(SourceText& text, const PaddingStep& step);
 void write_step(SourceText& text, const GatheringStep& step);
 
 void write_step(SourceText& text, const WordsStep& step);
+
+void write_step(SourceText& text, const BesideStep& step);
 
 /// Writes the kernels that compute lines for every element of a box: lines that nothing reads, and sources that nothing
 /// loads, are left out.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/cuda/estimate.h"
+#include "runtime/independent_requests.h"
 
 namespace taso::testing {
 namespace {
@@ -52,6 +53,23 @@ TEST(CudaEstimate, FollowsTheDeviceAndTheArithmetic) {
   const double of_three = seconds(convolution, large);
   convolution.inputs[1] = plain_operand({64, 64, 1, 1});
   EXPECT_LT(seconds(convolution, large), of_three);
+}
+
+// A convolution of every channel by itself makes elements, not tiles; beside another one it keeps both shares busy.
+TEST(CudaEstimate, OfChannelsByThemselvesIsByElements) {
+  const cuda::Processors processors{132, 1.98e9, true};
+  const Operand image = plain_operand({1, 64, 56, 56});
+  const KernelRequest convolution{"conv2d", {}, {image, plain_operand({64, 1, 3, 3})}, {image}, 1};
+  const StepCost one = cuda::estimate_cost(convolution, 1, processors);
+  EXPECT_EQ(one.share, cuda::estimate_cost(element_wise(64 * 56 * 56), 1, processors).share);
+  const std::vector<std::uint32_t> first = {0, 1}, second = {2, 3};
+  const std::vector<NamedRequest> both = {{&convolution, first}, {&convolution, second}};
+  const StepCost two = cuda::estimate_cost(join_requests(both).request, 1, processors);
+  EXPECT_NEAR(two.share, 2 * one.share, 1e-12);
+  EXPECT_NEAR(two.seconds, one.seconds, 1e-12);
+  // Of one channel, many are made: a product.
+  const KernelRequest filters{"conv2d", {}, {plain_operand({1, 1, 56, 56}), plain_operand({64, 1, 3, 3})}, {image}, 1};
+  EXPECT_GT(cuda::estimate_cost(filters, 1, processors).share, 1.5 * one.share);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "runtime/cuda/products.h"
 #include "runtime/cuda/source.h"
+#include "runtime/independent_requests.h"
 #include "tests/runtime/fused_requests.h"
 
 namespace taso::testing {
@@ -32,6 +33,7 @@ class GeneratedCases {
     made.add_convolutions();
     made.add_images();
     made.add_epilogues();
+    made.add_beside();
     made.add_empty();
     made.add_large();
     return std::move(made.cases_);
@@ -234,6 +236,58 @@ class GeneratedCases {
               cuda::epilogue_step(y, 1, cuda::input(0), cuda::input(1), Layout::channels_last, cuda::Function::relu);
           if (step) cases_.push_back({request, {"own epilogue", {*step}}});
         }
+  }
+
+  /// Several requests in one launch: of kinds with barriers of a block, of a warp and without, in packs and not.
+  void add_beside() {
+    Random random(48, "beside");
+    RequestMaker maker(49);
+    FusedMaker fused(50);
+    const std::size_t before = cases_.size();
+    const std::vector<std::string> kinds = {
+        "max_pool2d", "avg_pool2d_exclude", "softmax", "layer_norm", "reduce_sum", "transpose", "add", "tanh", "pad",
+        "lrn"};
+    for (int attempt = 0; attempt < 4000 && cases_.size() < before + 24; ++attempt) {
+      const ElementType element = attempt % 3 == 0 ? ElementType::f16 : ElementType::f32;
+      std::vector<KernelRequest> requests;
+      while (requests.size() < 2 + random.below(4)) {
+        const std::uint64_t kind = random.below(kinds.size() + 4);
+        std::optional<KernelRequest> one;
+        if (kind < kinds.size())
+          one = maker.make(kinds[kind], element);
+        else if (kind < kinds.size() + 2)
+          one = maker.convolution("conv2d_bias_act", element);
+        else
+          one = fused.chain(element, kind % 2 == 0);
+        if (one && cuda::can_stand_beside(*one)) requests.push_back(std::move(*one));
+      }
+      add_beside(requests);
+    }
+    // Rows of a block, and tiles, beside channels in packs.
+    const auto matrix = [](Shape shape, Layout layout = Layout::row_major) {
+      return Operand{{ElementType::f32, std::move(shape)}, layout, false};
+    };
+    KernelRequest softmax{"softmax", {}, {matrix({3, 1500})}, {matrix({3, 1500})}, 1};
+    softmax.attributes.set("axis", std::int64_t{-1});
+    const KernelRequest turned{
+        std::string(reorder_op), {}, {matrix({40, 70})}, {matrix({40, 70}, Layout::column_major)}, 1};
+    const KernelRequest packs{"relu", {}, {matrix({5, 64})}, {matrix({5, 64})}, 1};
+    const KernelRequest nothing{"relu", {}, {matrix({0, 64})}, {matrix({0, 64})}, 1};
+    add_beside({softmax, turned, nothing, packs});
+    add_beside({packs, softmax});
+  }
+  void add_beside(const std::vector<KernelRequest>& requests) {
+    std::vector<std::vector<std::uint32_t>> names;
+    std::uint32_t next = 0;
+    for (const KernelRequest& request : requests) {
+      std::vector<std::uint32_t>& own = names.emplace_back();
+      for (std::size_t i = 0; i < request.inputs.size(); ++i) own.push_back(next++);
+    }
+    std::vector<NamedRequest> named;
+    for (std::size_t i = 0; i < requests.size(); ++i) named.push_back({&requests[i], names[i]});
+    KernelRequest joined = join_requests(named).request;
+    cuda::PlannedProgram planned = cuda::plan_beside(joined);
+    if (planned.program) cases_.push_back({std::move(joined), std::move(*planned.program)});
   }
 
   /// Extents 0, of what is computed and of what is computed with.

@@ -29,6 +29,7 @@
 #include "graph/reals.h"
 #include "runtime/access.h"
 #include "runtime/backend.h"
+#include "runtime/independent_requests.h"
 #include "runtime/kernel.h"
 #include "runtime/measure.h"
 #include "runtime/storage.h"
@@ -516,7 +517,7 @@ class HostBackend final : public Backend {
     }
 #if defined(TASO_TEST_FUSES)
     if (request.fused && cuda::product_in(request) == nullptr && !cuda::has_two_products(request))
-      body->program = cuda::plan_fused(request).program;
+      body->program = cuda::plan_program(request).program;
     if (is_within && !request.fused && !is_product(request.op)) body->program = cuda::plan_program(request).program;
 #endif
     return {std::make_unique<HostKernel>(std::move(body), queue_, engine), ""};
@@ -545,6 +546,17 @@ class HostBackend final : public Backend {
     const std::vector<FusedPart>& parts = request.fused->parts;
     return cuda::plan_fused(request).program.has_value() ||
            (parts.size() <= 3 && std::none_of(parts.begin(), parts.end(), rounds));
+  }
+#endif
+
+#if defined(TASO_TEST_FUSES)
+  bool stands_beside(const KernelRequest& request) const override {
+    if (rejections_of(request) > 0) return false;
+    const std::vector<IndependentRequest> requests = independent_requests(request);
+    return std::all_of(requests.begin(), requests.end(), [](const IndependentRequest& one) {
+      return !is_declined(one.request) && cuda::product_in(one.request) == nullptr &&
+             !cuda::has_two_products(one.request) && cuda::can_stand_beside(one.request);
+    });
   }
 #endif
 
