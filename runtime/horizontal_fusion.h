@@ -21,7 +21,7 @@ struct HorizontalFusion {
   /// Backend::stands_beside: of a step, and of a request for several.
   std::function<bool(const KernelRequest&)> stands_beside;
   std::size_t most = 16;   ///< Steps of one launch.
-  std::size_t reach = 64;  ///< Steps.
+  std::size_t reach = 32;  ///< Steps.
 };
 
 /// The steps keep an order of execution. The request of a launch for several steps is that of join_requests. Steps

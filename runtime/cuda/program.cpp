@@ -644,7 +644,9 @@ const std::vector<Row>& table() {
 PlannedProgram plan_program(const KernelRequest& request) {
   if (request.fused) {
     PlannedProgram fused = plan_fused(request);
-    return fused.program ? std::move(fused) : plan_beside(request);
+    if (fused.program) return fused;
+    PlannedProgram beside = plan_beside(request);
+    return beside.program ? std::move(beside) : std::move(fused);
   }
   if (request.inputs.empty() || request.outputs.empty()) return no_program("inputs and outputs are needed");
   for (const std::vector<Operand>* operands : {&request.inputs, &request.outputs})
