@@ -184,6 +184,7 @@ struct RuntimeTarget::State {
     TASO_RETURN_IF_ERROR(unless_cancelled());
     ExecutorOptions of_executor = executor_options();
     of_executor.layouts = std::move(layouts);
+    of_executor.side_by_side = false;
     TASO_ASSIGN(Executor executor, Executor::create(cut_at_opaque(graph).graph, *library, of_executor));
     Profiled profiled;
     TASO_ASSIGN(profiled.launches, executor.profile(executor.random_inputs(input_seed), runs));

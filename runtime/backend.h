@@ -153,11 +153,11 @@ class Backend {
   [[nodiscard]] virtual Status mark(std::size_t stream, std::size_t mark);
   /// What is queued on the stream from now on begins after the mark is passed.
   [[nodiscard]] virtual Status wait(std::size_t stream, std::size_t mark);
-  /// What a kernel that create() has offered for the request is believed to cost as long as nobody has measured it. A
-  /// model, not a measurement.
-  [[nodiscard]] virtual StepCost estimate(const KernelRequest& request, const Kernel& kernel) const {
+  /// What a kernel for the request that is so many launches (Kernel::launches) is believed to cost as long as nobody
+  /// has measured it. A model, not a measurement.
+  [[nodiscard]] virtual StepCost estimate(const KernelRequest& request, std::size_t launches) const {
     (void)request;
-    (void)kernel;
+    (void)launches;
     return {};
   }
   /// The same of StepCosts::wait_seconds.

@@ -13,6 +13,7 @@
 #include "runtime/device_program.h"
 #include "runtime/fusion.h"
 #include "runtime/horizontal_fusion.h"
+#include "runtime/independent_requests.h"
 #include "runtime/input_bounds.h"
 #include "runtime/measure.h"
 #include "runtime/request_estimate.h"
@@ -83,9 +84,14 @@ bool is_aligned(std::span<const std::byte> bytes, std::size_t width) {
   return reinterpret_cast<std::uintptr_t>(bytes.data()) % std::max<std::size_t>(width, 1) == 0;
 }
 
-/// "conv2d"; of a fused kernel its operators: "matmul+softmax+matmul".
+/// "conv2d"; of a fused kernel its operators: "matmul+softmax+matmul"; of several in one launch: "conv2d | abs+tanh".
 std::string name_of(const KernelRequest& request) {
   if (!request.fused) return request.op;
+  if (const std::vector<IndependentRequest> several = independent_requests(request); several.size() > 1) {
+    std::string names;
+    for (const IndependentRequest& one : several) names += (names.empty() ? "" : " | ") + name_of(one.request);
+    return names;
+  }
   std::string name;
   for (const FusedPart& part : request.fused->parts) name += (name.empty() ? "" : "+") + part.request.op;
   return name;
@@ -132,7 +138,7 @@ struct StreamPlan {
 };
 
 /// A lowered graph with its kernels.
-struct KernelPlan {
+struct PlacedGraph {
   LoweredGraph lowered;
   std::vector<PlacedKernel> kernels;  ///< Of its steps.
 
@@ -144,59 +150,85 @@ struct KernelPlan {
       if (!kernels[i].on_device) continue;
       const PlannedKernel& planned = *lowered.steps[i].kernel;
       const std::optional<StepCost> known = costs != nullptr ? costs->find(planned.key) : std::nullopt;
-      placed.back().cost = known ? *known : backend.estimate(planned.request, *kernels[i].kernel);
+      placed.back().cost = known ? *known : backend.estimate(planned.request, kernels[i].kernel->launches());
       if (known_of != nullptr) *known_of += known ? 1 : 0;
     }
     return stream_tasks(lowered, placed);
   }
 };
 
-std::size_t most_streams_of(const Backend& backend, const ExecutorOptions& options) {
-  return std::clamp<std::size_t>(std::min(options.streams, backend.streams()), 1, most_streams);
+std::size_t most_streams_of(const Backend& backend, std::size_t wanted) {
+  return std::clamp<std::size_t>(std::min(wanted, backend.streams()), 1, most_streams);
 }
 
-/// Steps side by side in one launch (runtime/horizontal_fusion.h) where the run is then at most a twentieth longer, as
-/// the device estimates: what launches cost besides, on the host and where they wait for their turn, is in no estimate.
-/// Whether it is must not depend on which costs happen to be known.
-void put_side_by_side(KernelPlan& plan, const KernelLibrary& library, const ExecutorOptions& options) {
-  constexpr double as_good = 1.05;
-  // What waits for others may not wait for messages of ranks besides.
-  if (options.more_kernels != nullptr) return;
-  const auto stands_beside = [&](const KernelRequest& request) { return library.stands_beside(request); };
-  KernelPlan joined{fuse_horizontally(plan.lowered, {.stands_beside = stands_beside}), {}};
-  if (joined.lowered.steps.size() == plan.lowered.steps.size()) return;
-  std::vector<std::unique_ptr<Kernel>> made;  // null: the kernel that the step had
+/// A placed graph with steps side by side in one launch.
+struct JoinedGraph {
+  LoweredGraph lowered;
+  /// Per step: which one made its first result before; it is the same where it has the same kernel.
   std::vector<std::size_t> step_before;
-  for (const LoweredStep& step : joined.lowered.steps) {
-    step_before.push_back(plan.lowered.tensors[step.outputs[0]].step);
-    const bool is_new = step.kernel != plan.lowered.steps[step_before.back()].kernel;
-    made.push_back(is_new ? library.create_on_device(step.kernel->request).kernel : nullptr);
-    if (is_new && made.back() == nullptr) return;
-  }
-  // Kernels change hands only if it pays: until then both plans look at the same ones.
-  const Backend& backend = *library.backend();
+  std::vector<std::unique_ptr<Kernel>> made;  ///< Per step: its kernel; null where it has that of the step before.
+};
+
+/// Whether a run with steps side by side is at most a twentieth longer, as the device estimates: what launches cost
+/// besides, on the host and where they wait for their turn, is in no estimate. It is the same for any number of streams
+/// and whatever is known of costs, as numbers may be rounded differently.
+bool pays(const JoinedGraph& joined, const PlacedGraph& plan, const Backend& backend) {
+  constexpr double as_good = 1.05;
   std::vector<PlacedStep> placed;
-  for (std::size_t i = 0; i < made.size(); ++i) {
-    const PlacedKernel& before = plan.kernels[step_before[i]];
-    placed.push_back({{}, made[i] != nullptr || before.on_device});
+  for (std::size_t i = 0; i < joined.lowered.steps.size(); ++i) {
+    const LoweredStep& step = joined.lowered.steps[i];
+    const PlacedKernel& before = plan.kernels[joined.step_before[i]];
+    const bool is_joined = step.kernel != plan.lowered.steps[joined.step_before[i]].kernel;
+    placed.push_back({{}, is_joined || before.on_device});
     if (placed.back().on_device)
-      placed.back().cost =
-          backend.estimate(joined.lowered.steps[i].kernel->request, made[i] ? *made[i] : *before.kernel);
+      placed.back().cost = backend.estimate(step.kernel->request, is_joined ? 1 : before.kernel->launches());
   }
   const auto seconds = [&](const std::vector<StreamTask>& tasks) {
-    return choose_streams(tasks, most_streams_of(backend, options), backend.estimated_wait_seconds()).seconds;
+    return choose_streams(tasks, most_streams_of(backend, default_streams), backend.estimated_wait_seconds()).seconds;
   };
-  if (seconds(stream_tasks(joined.lowered, placed)) > as_good * seconds(plan.tasks(backend, nullptr, nullptr))) return;
-  for (std::size_t i = 0; i < made.size(); ++i)
-    joined.kernels.push_back(made[i] ? PlacedKernel{std::move(made[i]), true}
-                                     : std::move(plan.kernels[step_before[i]]));
-  plan = std::move(joined);
+  return seconds(stream_tasks(joined.lowered, placed)) <= as_good * seconds(plan.tasks(backend, nullptr, nullptr));
+}
+
+/// Puts steps side by side (runtime/horizontal_fusion.h) where that pays and takes little more memory.
+void put_side_by_side(PlacedGraph& plan, const KernelLibrary& library, const ExecutorOptions& options) {
+  constexpr double most_memory = 1.1;
+  constexpr int most_rounds = 4;
+  // What waits for others may not wait for messages of ranks besides.
+  if (options.more_kernels != nullptr || !options.side_by_side) return;
+  std::set<std::string> without;  // launches for which it turned out that there is no kernel
+  for (int round = 0; round < most_rounds; ++round) {
+    const auto stands_beside = [&](const KernelRequest& request) {
+      return library.stands_beside(request) && (without.empty() || !without.contains(request.key()));
+    };
+    JoinedGraph joined{fuse_horizontally(plan.lowered, {.stands_beside = stands_beside}), {}, {}};
+    if (joined.lowered.steps.size() == plan.lowered.steps.size()) return;
+    for (const LoweredStep& step : joined.lowered.steps)
+      joined.step_before.push_back(plan.lowered.tensors[step.outputs[0]].step);
+    const auto bytes = [](const LoweredGraph& of) {
+      return static_cast<double>(plan_memory(of, MemoryOf::device).bytes);
+    };
+    if (!pays(joined, plan, *library.backend()) || bytes(joined.lowered) > most_memory * bytes(plan.lowered)) return;
+    const std::size_t failed_before = without.size();
+    for (std::size_t i = 0; i < joined.step_before.size(); ++i) {
+      const PlannedKernel& kernel = *joined.lowered.steps[i].kernel;
+      const bool is_joined = &kernel != plan.lowered.steps[joined.step_before[i]].kernel.get();
+      joined.made.push_back(is_joined ? library.create_on_device(kernel.request).kernel : nullptr);
+      if (is_joined && (!joined.made.back() || joined.made.back()->launches() > 1)) without.insert(kernel.key);
+    }
+    if (without.size() > failed_before) continue;
+    PlacedGraph placed{std::move(joined.lowered), {}};
+    for (std::size_t i = 0; i < joined.made.size(); ++i)
+      placed.kernels.push_back(joined.made[i] ? PlacedKernel{std::move(joined.made[i]), true}
+                                              : std::move(plan.kernels[joined.step_before[i]]));
+    plan = std::move(placed);
+    return;
+  }
 }
 
 Expected<StreamPlan> plan_streams(LoweredGraph lowered, const KernelLibrary& library, const ExecutorOptions& options) {
   const Backend& backend = *library.backend();
   StepCosts* costs = options.step_costs.get();
-  KernelPlan kernels{std::move(lowered), {}};
+  PlacedGraph kernels{std::move(lowered), {}};
   for (const LoweredStep& step : kernels.lowered.steps) {
     TASO_ASSIGN(PlacedKernel kernel,
                 place_kernel(step.kernel->request, library, options.float_storage, options.more_kernels));
@@ -207,7 +239,7 @@ Expected<StreamPlan> plan_streams(LoweredGraph lowered, const KernelLibrary& lib
   const std::vector<StreamTask> tasks = kernels.tasks(backend, costs, &plan.measured);
   const std::optional<double> known_wait = costs != nullptr ? costs->wait_seconds() : std::nullopt;
   const double wait_seconds = known_wait ? *known_wait : backend.estimated_wait_seconds();
-  plan.schedule = choose_streams(tasks, most_streams_of(backend, options), wait_seconds);
+  plan.schedule = choose_streams(tasks, most_streams_of(backend, options.streams), wait_seconds);
   for (const StreamTask& task : tasks) plan.seconds_on_one_stream += task.cost.seconds;
   plan.lowered = std::move(kernels.lowered);
   order_steps(plan.lowered, plan.schedule);

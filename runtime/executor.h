@@ -39,6 +39,9 @@ struct ExecutorOptions {
   KernelSource* more_kernels = nullptr;
   /// On how many streams of a device steps are placed at most (choose_streams), as far as it has so many.
   std::size_t streams = 1;
+  /// Whether steps of a device that do not wait for each other may be one launch (runtime/horizontal_fusion.h). Not so
+  /// where the times of the single steps are wanted.
+  bool side_by_side = true;
   /// What steps cost there; null, or where it does not know: as the device estimates.
   std::shared_ptr<StepCosts> step_costs = nullptr;
   /// Where a line is added for each kernel that failed when it ran and is computed in another way since
@@ -97,7 +100,7 @@ struct PlannedRun {
                                                        const ExecutorOptions& options);
 
 /// An executable graph. Not thread-safe: one run at a time. Results depend on graph, inputs, thread
-/// count and layouts only.
+/// count and layouts only, and on a device on whether steps may be side by side.
 class Executor {
  public:
   /// Builds kernels, folds and packs weights, plans memory. Fails where lowering fails, and on operators without

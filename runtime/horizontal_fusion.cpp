@@ -1,5 +1,8 @@
 #include "runtime/horizontal_fusion.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -91,16 +94,15 @@ std::optional<LoweredStep> joined(const LoweredGraph& lowered, const Steps& step
 
 LoweredGraph fuse_horizontally(LoweredGraph lowered, const HorizontalFusion& how) {
   std::vector<LoweredStep> steps;
-  bool joins = false;
-  for (const Steps& launch : ListScheduler(lowered, how).launches()) {
-    std::optional<LoweredStep> one = launch.size() > 1 ? joined(lowered, launch, how) : std::nullopt;
-    joins = joins || one;
-    if (one)
-      steps.push_back(std::move(*one));
-    else
-      for (const std::size_t step : launch) steps.push_back(lowered.steps[step]);
-  }
-  if (!joins) return lowered;
+  const std::function<void(const Steps&)> add = [&](const Steps& launch) {
+    if (launch.size() == 1) return steps.push_back(lowered.steps[launch[0]]);
+    if (std::optional<LoweredStep> one = joined(lowered, launch, how)) return steps.push_back(std::move(*one));
+    const auto middle = launch.begin() + static_cast<std::ptrdiff_t>(launch.size() / 2);
+    add({launch.begin(), middle});
+    add({middle, launch.end()});
+  };
+  for (const Steps& launch : ListScheduler(lowered, how).launches()) add(launch);
+  if (steps.size() == lowered.steps.size()) return lowered;
   lowered.steps = std::move(steps);
   for (std::uint32_t number = 0; number < lowered.steps.size(); ++number)
     for (const TensorIndex output : lowered.steps[number].outputs) lowered.tensors[output].step = number;

@@ -17,6 +17,7 @@
 
 namespace taso {
 
+/// What may be in one launch.
 struct HorizontalFusion {
   /// Backend::stands_beside: of a step, and of a request for several.
   std::function<bool(const KernelRequest&)> stands_beside;
@@ -24,8 +25,9 @@ struct HorizontalFusion {
   std::size_t reach = 32;  ///< Steps.
 };
 
-/// The steps keep an order of execution. The request of a launch for several steps is that of join_requests. Steps
-/// without a device's kernel must not stand beside others. The result is the graph itself where nothing is joined.
+/// The steps keep an order of execution. The request of a launch for several steps is that of join_requests; where
+/// there is no kernel for it, its halves are tried. Steps without a device's kernel must not stand beside others. The
+/// result is the graph itself where nothing is joined.
 [[nodiscard]] LoweredGraph fuse_horizontally(LoweredGraph lowered, const HorizontalFusion& how);
 
 }  // namespace taso

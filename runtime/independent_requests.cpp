@@ -1,6 +1,7 @@
 #include "runtime/independent_requests.h"
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <utility>
 

@@ -20,17 +20,18 @@ struct IndependentRequest {
 /// apart, is the only one.
 [[nodiscard]] std::vector<IndependentRequest> independent_requests(const KernelRequest& request);
 
-/// The fused request for several, of which none reads what another one makes. Per request, `inputs` has a name for the
-/// tensor of each input: equal names are one input of the whole, whose inputs have the names `names`. Outputs are those
-/// of the requests, one after the other.
-struct JoinedRequest {
-  KernelRequest request;
-  std::vector<std::uint32_t> names;
-};
+/// A request and, per input, a name for its tensor.
 struct NamedRequest {
   const KernelRequest* request = nullptr;
   std::span<const std::uint32_t> inputs;
 };
+/// A fused request for several, and the names of its inputs.
+struct JoinedRequest {
+  KernelRequest request;
+  std::vector<std::uint32_t> names;
+};
+/// One request for several, at least one, none of which reads what another one makes. Inputs of equal names are one
+/// input of the whole. Outputs are those of the requests, one after the other.
 [[nodiscard]] JoinedRequest join_requests(std::span<const NamedRequest> requests);
 
 }  // namespace taso

@@ -101,7 +101,7 @@ class CudaBackend final : public Backend {
     if (is_convolution(request)) return plans_convolution(context_, request);
     if (product_in(request) != nullptr) return is_as_good_within(request);
     if (has_two_products(request)) return plans_attention(*context_, request);
-    return plan_program(request).program.has_value();
+    return (request.fused ? plan_fused(request) : plan_program(request)).program.has_value();
   }
   void use_choices(std::shared_ptr<EngineChoices> choices) override {
     const std::scoped_lock lock(context_->mutex);
@@ -118,8 +118,8 @@ class CudaBackend final : public Backend {
     TASO_RETURN_IF_ERROR(ready());
     return context_->wait(stream, mark);
   }
-  StepCost estimate(const KernelRequest& request, const Kernel& kernel) const override {
-    return estimate_cost(request, kernel.launches(), context_->processors);
+  StepCost estimate(const KernelRequest& request, std::size_t launches) const override {
+    return estimate_cost(request, launches, context_->processors);
   }
   double estimated_wait_seconds() const override { return assumed_wait_seconds; }
 

@@ -1,6 +1,10 @@
 // Launches of several requests that read nothing of each other.
-#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "runtime/cuda/program.h"
 #include "runtime/independent_requests.h"
@@ -38,6 +42,16 @@ PlannedProgram plan_part(const KernelRequest& request) {
   return planned;
 }
 
+/// Shared memory that a kernel for a step takes at most: all parts of a launch have theirs in every block.
+std::size_t shared_bytes(const Step& step) {
+  constexpr std::size_t elements_of_tile = 32 * 33, of_teams = 256 * sizeof(float);
+  const auto* copy = std::get_if<CopyStep>(&step);
+  return copy != nullptr ? elements_of_tile * copy->width : of_teams;
+}
+
+/// Of 48 KB that a block may have; with less, more blocks are held at a time.
+constexpr std::size_t most_shared_bytes = std::size_t{32} << 10;
+
 }  // namespace
 
 bool can_stand_beside(const KernelRequest& request) { return plan_part(request).program.has_value(); }
@@ -46,9 +60,12 @@ PlannedProgram plan_beside(const KernelRequest& request) {
   const std::vector<IndependentRequest> requests = independent_requests(request);
   if (requests.size() < 2) return declined("operators that read each other's results");
   BesideStep step;
+  std::size_t shared = 0;
   for (const IndependentRequest& one : requests) {
     PlannedProgram planned = plan_part(one.request);
     if (!planned.program) return planned;
+    shared += shared_bytes(planned.program->steps[0]);
+    if (shared > most_shared_bytes) return declined("more shared memory than a block should have");
     step.parts.push_back({std::make_shared<const Program>(std::move(*planned.program)), one.inputs, one.outputs});
   }
   return {Program{"own kernels side by side", {std::move(step)}}, ""};

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "runtime/cuda/launch.h"
 #include "runtime/cuda/source.h"

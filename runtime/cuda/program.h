@@ -216,7 +216,8 @@ struct PlannedProgram {
 [[nodiscard]] PlannedProgram plan_fused(const KernelRequest& request);
 
 /// The one step for a request that falls into several (independent_requests), each of which has a program of one step:
-/// plan_program's, or that of a convolution of every channel by itself. Declines where one of them notes errors.
+/// plan_program's, or that of a convolution of every channel by itself. Declines where one of them notes errors, and
+/// where all together would take too much shared memory.
 [[nodiscard]] PlannedProgram plan_beside(const KernelRequest& request);
 /// Whether a request has a program of one step that can be a part of such a launch.
 [[nodiscard]] bool can_stand_beside(const KernelRequest& request);
@@ -264,6 +265,7 @@ struct Buffers {
 /// The memory of one part of a BesideStep. It has no workspace.
 class PartBuffers {
  public:
+  /// `whole`: that of the step; must outlive this.
   PartBuffers(const BesideStep::Part& part, const Buffers& whole);
   PartBuffers(const PartBuffers&) = delete;
   PartBuffers& operator=(const PartBuffers&) = delete;

@@ -2,8 +2,10 @@
 // the operators' definitions. What remains for a device to show is the launching.
 #include <bit>
 #include <set>
+#include <span>
 
 #include "runtime/cuda/products.h"
+#include "runtime/independent_requests.h"
 #include "tests/runtime/fused_requests.h"
 #include "tests/runtime/host_runner.h"
 
@@ -659,6 +661,28 @@ TEST(Products, SayWhyTheyDecline) {
   request.inputs = {matrix({300, 2, 300, 4, 5}, Layout::rows_outer), matrix({2, 300, 5, 6}, Layout::row_major)};
   request.outputs = {matrix({300, 2, 300, 4, 6}, Layout::row_major)};
   EXPECT_EQ(cuda::plan_product(request).reason, "batches in more than one direction");
+}
+
+// Every part of a launch has its shared memory in all blocks of it.
+TEST(ProgramsSideBySide, TakeNoMoreSharedMemoryThanABlockHas) {
+  const auto turned = [](ElementType element) {
+    const TensorType type{element, {40, 70}};
+    return KernelRequest{std::string(reorder_op), {}, {{type, Layout::row_major}}, {{type, Layout::column_major}}, 1};
+  };
+  const auto planned = [](const KernelRequest& request, std::uint32_t count) {
+    std::vector<std::uint32_t> names(count);
+    std::vector<NamedRequest> requests;
+    for (std::uint32_t i = 0; i < count; ++i) names[i] = i;
+    for (std::uint32_t i = 0; i < count; ++i) requests.push_back({&request, std::span(&names[i], 1)});
+    return cuda::plan_beside(join_requests(requests).request);
+  };
+  for (const auto& [element, most] :
+       {std::pair(ElementType::f32, 7U), {ElementType::i64, 3U}, {ElementType::u8, 16U}}) {
+    EXPECT_TRUE(planned(turned(element), most).program);
+    const std::string more = most < 16 ? planned(turned(element), most + 1).reason : "";
+    EXPECT_EQ(more, most < 16 ? "more shared memory than a block should have" : "");
+  }
+  EXPECT_EQ(planned(turned(ElementType::f32), 1).reason, "operators that read each other's results");
 }
 
 }  // namespace

@@ -247,7 +247,7 @@ class GeneratedCases {
     const std::vector<std::string> kinds = {
         "max_pool2d", "avg_pool2d_exclude", "softmax", "layer_norm", "reduce_sum", "transpose", "add", "tanh", "pad",
         "lrn"};
-    for (int attempt = 0; attempt < 4000 && cases_.size() < before + 24; ++attempt) {
+    for (std::size_t attempt = 0; cases_.size() < before + 24; ++attempt) {
       const ElementType element = attempt % 3 == 0 ? ElementType::f16 : ElementType::f32;
       std::vector<KernelRequest> requests;
       while (requests.size() < 2 + random.below(4)) {
@@ -261,7 +261,7 @@ class GeneratedCases {
           one = fused.chain(element, kind % 2 == 0);
         if (one && cuda::can_stand_beside(*one)) requests.push_back(std::move(*one));
       }
-      add_beside(requests);
+      add_beside(requests, random.below(2) == 0);
     }
     // Rows of a block, and tiles, beside channels in packs.
     const auto matrix = [](Shape shape, Layout layout = Layout::row_major) {
@@ -273,15 +273,26 @@ class GeneratedCases {
         std::string(reorder_op), {}, {matrix({40, 70})}, {matrix({40, 70}, Layout::column_major)}, 1};
     const KernelRequest packs{"relu", {}, {matrix({5, 64})}, {matrix({5, 64})}, 1};
     const KernelRequest nothing{"relu", {}, {matrix({0, 64})}, {matrix({0, 64})}, 1};
+    KernelRequest within = packs;
+    within.outputs[0].within = {1, 128};
+    const KernelRequest twice{"add", {}, {matrix({5, 64}), matrix({5, 64})}, {matrix({5, 64})}, 1};
+    const std::size_t drawn = cases_.size();
     add_beside({softmax, turned, nothing, packs});
     add_beside({packs, softmax});
+    add_beside({within, twice, packs}, true);
+    TASO_CHECK(cases_.size() == drawn + 3, "kernels side by side without a program");
   }
-  void add_beside(const std::vector<KernelRequest>& requests) {
+  /// `shared`: operands that are alike are one tensor.
+  void add_beside(const std::vector<KernelRequest>& requests, bool shared = false) {
     std::vector<std::vector<std::uint32_t>> names;
-    std::uint32_t next = 0;
+    std::vector<Operand> operands;
     for (const KernelRequest& request : requests) {
-      std::vector<std::uint32_t>& own = names.emplace_back();
-      for (std::size_t i = 0; i < request.inputs.size(); ++i) own.push_back(next++);
+      names.emplace_back();
+      for (const Operand& input : request.inputs) {
+        const auto same = shared ? std::find(operands.begin(), operands.end(), input) : operands.end();
+        names.back().push_back(static_cast<std::uint32_t>(same - operands.begin()));
+        if (same == operands.end()) operands.push_back(input);
+      }
     }
     std::vector<NamedRequest> named;
     for (std::size_t i = 0; i < requests.size(); ++i) named.push_back({&requests[i], names[i]});

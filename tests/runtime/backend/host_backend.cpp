@@ -586,7 +586,7 @@ class HostBackend final : public Backend {
     return queue_->recording()->wait(stream, mark);
   }
   /// Steps take the same time, and four of them all of the device.
-  StepCost estimate(const KernelRequest& /*request*/, const Kernel& /*kernel*/) const override { return {1e-5, 0.25}; }
+  StepCost estimate(const KernelRequest& /*request*/, std::size_t /*launches*/) const override { return {1e-5, 0.25}; }
   double estimated_wait_seconds() const override { return 1e-6; }
   Expected<std::string> message_endpoint() const override { return endpoint_; }
   Expected<std::string> message_group() const override { return testing::new_group(); }
