@@ -189,9 +189,9 @@ bool pays(const JoinedGraph& joined, const PlacedGraph& plan, const Backend& bac
   return seconds(stream_tasks(joined.lowered, placed)) <= as_good * seconds(plan.tasks(backend, nullptr, nullptr));
 }
 
-/// Puts steps side by side (runtime/horizontal_fusion.h) where that pays and takes little more memory.
+/// Puts steps side by side (runtime/horizontal_fusion.h) where that pays and the arena is at most half as large again.
 void put_side_by_side(PlacedGraph& plan, const KernelLibrary& library, const ExecutorOptions& options) {
-  constexpr double most_memory = 1.1;
+  constexpr double most_memory = 1.5;
   constexpr int most_rounds = 4;
   // What waits for others may not wait for messages of ranks besides.
   if (options.more_kernels != nullptr || !options.side_by_side) return;
