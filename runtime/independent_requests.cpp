@@ -133,6 +133,7 @@ JoinedRequest join_requests(std::span<const NamedRequest> requests) {
       }
     } else {
       FusedPart& part = fused.parts.emplace_back(FusedPart{request, {}});
+      for (Operand& output : part.request.outputs) output.within = {};
       for (const std::uint32_t input : inputs) part.sources.push_back({true, input, 0});
       for (std::uint32_t port = 0; port < request.outputs.size(); ++port)
         fused.results.push_back({false, before, port});

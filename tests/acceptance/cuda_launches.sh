@@ -16,7 +16,7 @@ equal() { # equal WHAT SAID FOUND
   [ "$2" = "$3" ] || { echo "$1: $tables says '$2', and it is '$3'"; exit 1; }
 }
 
-for model in nasrnn bert_base gpt2_block llama_block unet_resize; do
+for model in nasrnn gpt2_block llama_block unet_resize; do
   "$programs/build-models" $model $model.onnx > /dev/null
   "$programs/taso-opt" $model.onnx -o $model.searched.onnx --device cuda --device-properties "$device" --no-measure --cost launches -q --no-certificate
   read -r _ fused searched <<< "$(row '| model | step by step |' $model)"
@@ -25,7 +25,7 @@ for model in nasrnn bert_base gpt2_block llama_block unet_resize; do
 done
 if [ -e "$stub/libcuda.so.1" ]; then
   export LD_LIBRARY_PATH=$stub${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-  for model in bert_base gpt2_block llama_block; do
+  for model in gpt2_block llama_block; do
     equal "attention of $model" "$(row '**Attention as one step**' $model)" \
       "$(launches $model.onnx tf32) $(launches $model.onnx fp16) $(launches $model.searched.onnx tf32) $(launches $model.searched.onnx bf16) "
   done
