@@ -83,6 +83,15 @@ TEST(HorizontalFusion, WaitsForNoStepsFarBehind) {
             (Names{"tanh | abs", "matmul", "matmul", "relu | exp", "sqrt"}));
 }
 
+// A product that could begin at once is step 3: what comes first waits for it only where it is within reach.
+TEST(HorizontalFusion, LetsNoStepFarBehindGoFirst) {
+  const std::string text =
+      "input x f32[4, 4]\nweight w f32[4, 4]\noutput relu(abs(tanh(x)))\noutput matmul(x, w)\noutput exp(x)\n";
+  EXPECT_EQ(launches_of(text, {.stands_beside = all_but_products, .reach = 2}),
+            (Names{"tanh", "matmul", "abs", "relu | exp"}));
+  EXPECT_EQ(launches_of(text), (Names{"matmul", "tanh | exp", "abs", "relu"}));
+}
+
 TEST(HorizontalFusion, HalvesWhatNoKernelComputes) {
   const auto no_more = [](std::size_t most) {
     return [most](const KernelRequest& request) {
