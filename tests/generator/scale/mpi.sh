@@ -9,7 +9,7 @@ if [ -z "$mpirun" ] || [ ! -x "$mpirun" ]; then
 fi
 options=()
 if "$mpirun" --version | grep -q 'Open MPI\|OpenRTE'; then
-  options=(--oversubscribe)
+  options=(--oversubscribe --bind-to none)
   if [ "$(id -u)" = 0 ]; then options+=(--allow-run-as-root); fi
 fi
 if ! "$mpirun" "${options[@]}" -np 2 true > /dev/null 2>&1; then

@@ -5,7 +5,8 @@ if [ -z "$mpirun" ] || [ ! -x "$mpirun" ]; then
 fi
 ranks=("$mpirun")
 if "$mpirun" --version | grep -q 'Open MPI\|OpenRTE'; then
-  ranks+=(--oversubscribe)
+  # Bound to a core each, the first ranks of tests that run at the same time would share one.
+  ranks+=(--oversubscribe --bind-to none)
   if [ "$(id -u)" = 0 ]; then ranks+=(--allow-run-as-root); fi
 fi
 if ! "${ranks[@]}" -np 2 true > /dev/null 2>&1; then
