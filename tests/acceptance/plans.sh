@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# plans.sh PROGRAMS SPECS FOLDER: every small example is planned for 2, 3 and 4 devices and run by as many threads, whose
+# plans.sh PROGRAMS SPECS FOLDER: every small example is planned for 3 and 4 devices and run by as many threads, whose
 # outputs are checked against float64. What cannot be executed alone is refused with the same line. Plans that are written
 # out as one model are checked as they are read again: with folded weights, and without concatenations of one operand.
 set -euo pipefail
@@ -12,7 +12,7 @@ for model in $("$programs/build-models" --list); do
   "$programs/build-models" "$model" model.onnx --small > /dev/null
   alone=0
   "$programs/taso-run" model.onnx --specs "$specs" --repeat 1 > /dev/null 2> alone || alone=$?
-  for devices in 2 3 4; do
+  for devices in 3 4; do
     got=0
     "$programs/taso-opt" model.onnx --specs "$specs" --plan-only plan.json --devices $devices -q &&
       "$programs/taso-run" model.onnx --specs "$specs" --plan plan.json --repeat 1 --check > stdout 2> stderr || got=$?

@@ -464,7 +464,7 @@ TEST(Verify, ResultsThatGrowAreFlagged) {
 TEST(Axioms, DoNotEntailMutationsThatNumbersRefute) {
   std::size_t refuted = 0, total = 0;
   for (const Substitution& rule : testing::load("true.rules")) {
-    for (const testing::Mutation& mutation : testing::some_mutations(rule, registry(), 5, 1)) {
+    for (const testing::Mutation& mutation : testing::some_mutations(rule, registry(), 3, 1)) {
       ++total;
       const BoundedOutcome outcome =
           validate_bounded(registry(), mutation.rule, {.seed = 77, .max_instances = 20, .rare = false});
