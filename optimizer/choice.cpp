@@ -95,6 +95,9 @@ Status choose(Prepared& prepared, Findings& found, const GraphPlanner& planner, 
               OptimizeResult& result) {
   result.search = std::move(found.search);
   const std::vector<Competitor*> competitors = competitors_of(prepared, found);
+  // Moves may have to measure much, which would be taken from a time limit that the search has left for timing.
+  if (result.search.stop != StopReason::interrupted && !options.search.stop.deadline)
+    for (Competitor* competitor : competitors) TASO_RETURN_IF_ERROR(planner.improve(competitor->as_run()));
   for (const Competitor* competitor : competitors)
     result.contenders.push_back({competitor->name, competitor->as_run().cost, std::nullopt});
 
@@ -116,11 +119,15 @@ Status choose(Prepared& prepared, Findings& found, const GraphPlanner& planner, 
     result.applications = competitors[winner]->applications;
     result.baseline_applications = (result.gain ? prepared.start() : prepared.baseline).applications.size();
   }
+  result.graph_cost = chosen.cost;
   if (result.gain) {
-    // Once more: in the statistics of layouts, which reports print, the result counts as a graph of its own.
-    TASO_ASSIGN(chosen, planner.plan(chosen.graph));
+    // Once more: in the statistics of layouts, which reports print, the result counts as a graph of its own. Its cost
+    // is that by which it was found, before moves.
+    TASO_ASSIGN(const PlannedGraph as_found, planner.plan(chosen.graph));
+    result.graph_cost = as_found.cost;
   }
-  TASO_RETURN_IF_ERROR(planner.summarize(run));
+  for (const std::size_t i : {baseline, original, winner})
+    TASO_RETURN_IF_ERROR(planner.summarize(competitors[i]->as_run()));
   for (const std::size_t i : {baseline, original, winner})
     competitors[i]->as_run().summary->measured_seconds = result.contenders[i].seconds;
   result.original = *prepared.original.planned.summary;
@@ -129,7 +136,6 @@ Status choose(Prepared& prepared, Findings& found, const GraphPlanner& planner, 
   note_declined(planner.target().declined(run.plan), result.notes);
   for (std::string& fallback : planner.target().fallbacks()) result.notes.push_back(std::move(fallback));
   result.graph = chosen.graph;
-  result.graph_cost = chosen.cost;
   result.chosen_layouts = chosen.plan.layouts;
   return {};
 }

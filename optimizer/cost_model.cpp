@@ -12,6 +12,7 @@
 #include <cmath>
 
 #include "optimizer/equal_costs.h"
+#include "optimizer/layout_moves.h"
 #include "optimizer/paired_times.h"
 
 namespace taso {
@@ -59,6 +60,18 @@ class WeightedSum final : public CostModel {
     if (!of_rule || *of_rule >= chosen) return chosen;
     plan = std::move(by_rule);
     return *of_rule;
+  }
+
+  Expected<double> improve(const Graph& graph, KernelPlan& plan, double cost) override {
+    const Target& target = measured_->target();
+    if (!target.fuses()) return cost;
+    const auto cost_of = [&](const KernelPlan& fused, double limit) { return total(graph, fused, limit); };
+    Local& local = locals_.local();
+    TASO_ASSIGN(std::optional<PricedPlan> moved,
+                cheaper_by_moves(graph, target, price_list(), cost_of, cost, local.cache, local.statistics));
+    if (!moved) return cost;
+    plan = std::move(moved->plan);
+    return moved->cost;
   }
 
   void prepare(std::span<KernelPlan* const> plans) override {
@@ -158,12 +171,14 @@ class WeightedSum final : public CostModel {
     return Price{priced(kernel, found.seconds), found.exactly};
   }
 
+  [[nodiscard]] PriceList price_list() const {
+    return {[this](const KernelInfo& kernel) { return price(kernel); },
+            [this](const KernelInfo& kernel) { return find_out(kernel); }};
+  }
+
   Expected<double> choose(KernelPlan& plan, double limit) {
-    PriceList prices;
-    prices.look_up = [&](const KernelInfo& kernel) { return price(kernel); };
-    prices.find_out = [&](const KernelInfo& kernel) { return find_out(kernel); };
     Local& local = locals_.local();
-    return choose_layouts(plan, prices, limit, local.cache, local.statistics);
+    return choose_layouts(plan, price_list(), limit, local.cache, local.statistics);
   }
 
   CostFormula formula_;

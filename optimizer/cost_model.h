@@ -112,11 +112,16 @@ class CostModel {
   /// cost (but for `memory`, which is no sum over kernels) is least, and the plan is filled in; the cost is that of
   /// the choice. Where the target fuses, layouts are chosen by the cost of kernels that are not fused, or are
   /// those of its rule where that is cheaper with what it fuses (then the plan is fixed), and the cost is
-  /// that of the launches in which they then run. Costs are sums of multiples of a small step (CostGrid), the same
-  /// whatever is measured in between. If the cost is not below `limit`, any number from `limit` up may be returned, and
-  /// layouts stay open. Not thread-safe: may measure.
+  /// that of the launches in which they then run; see improve(). Costs are sums of multiples of a small step
+  /// (CostGrid), the same whatever is measured in between. If the cost is not below `limit`, any number from `limit` up
+  /// may be returned, and layouts stay open. Not thread-safe: may measure.
   [[nodiscard]] virtual Expected<double> cost(const Graph& graph, KernelPlan& plan,
                                               double limit = MeasuredCosts::no_limit) = 0;
+  /// The same graph in layouts that are cheaper with what is fused (optimizer/layout_moves.h), where moves lead to
+  /// such: `plan`, which costs `cost`, is replaced. The cost of the plan that is there afterwards. It takes as long as
+  /// pricing some sixty graphs: for those that are chosen among, not for all that a search meets. Where the user stops
+  /// it or the device fails, what was reached until then. Not thread-safe.
+  [[nodiscard]] virtual Expected<double> improve(const Graph& graph, KernelPlan& plan, double cost) = 0;
   /// Chooses the layouts of open plans ahead of cost(), several at once in the caller's TBB arena. A plan for which
   /// something would have to be measured stays open. The outcome is that of cost() alone.
   virtual void prepare(std::span<KernelPlan* const> plans) = 0;

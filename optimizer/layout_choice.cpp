@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "optimizer/equal_costs.h"
+#include "optimizer/layout_moves.h"
 
 namespace taso {
 namespace {
@@ -43,18 +44,29 @@ bool set_flags(const LayoutSpace& space, std::vector<std::uint32_t>& chosen) {
   return true;
 }
 
-/// The best layouts at these prices.
+/// The best layouts at these prices; null if there are none with what is forced.
 std::shared_ptr<const LayoutAttempt> attempt_at(const LayoutSpace& space, const std::vector<double>& prices,
                                                 EliminationCache& cache, LayoutStatistics& statistics,
-                                                const EliminationOptions& options) {
-  const LayoutProblem problem = layout_problem(space, prices);
+                                                const EliminationOptions& options,
+                                                std::span<const ForcedChoice> forced) {
+  LayoutProblem problem = layout_problem(space, prices);
+  for (const ForcedChoice& choice : forced) {
+    const EliminationProblem::Variable variable = problem.variables[choice.variable];
+    TASO_CHECK(choice.value < space.variables[choice.variable].size(), "a choice that a node does not have");
+    if (variable == LayoutProblem::none) continue;
+    std::vector<double> table(space.variables[choice.variable].size(), EliminationProblem::forbidden_cost);
+    table[choice.value] = 0;
+    problem.problem.add_factor(std::span(&variable, 1), table);
+  }
   const EliminationResult result = cache.minimize(problem.problem, options);
   statistics.parts_solved = cache.solved();
   statistics.parts_reused = cache.reused();
   ++statistics.solved;
   statistics.width = std::max(statistics.width, result.width);
   statistics.largest_table = std::max(statistics.largest_table, result.largest_table);
-  TASO_CHECK(result.cost < EliminationProblem::forbidden_cost || !result.exact, "a graph without possible layouts");
+  const bool possible = result.cost < EliminationProblem::forbidden_cost;
+  TASO_CHECK(possible || !result.exact || !forced.empty(), "a graph without possible layouts");
+  if (!possible && !forced.empty()) return nullptr;
   auto attempt = std::make_shared<LayoutAttempt>();
   attempt->prices = prices;
   attempt->maximum_table = options.maximum_table;
@@ -63,7 +75,10 @@ std::shared_ptr<const LayoutAttempt> attempt_at(const LayoutSpace& space, const 
   attempt->chosen.assign(space.variables.size(), 0);
   for (std::size_t i = 0; i < attempt->chosen.size(); ++i)
     if (problem.variables[i] != LayoutProblem::none) attempt->chosen[i] = result.assignment[problem.variables[i]];
-  if (!result.exact && !set_flags(space, attempt->chosen)) attempt->chosen = plain_choice(space);
+  if (!result.exact && !set_flags(space, attempt->chosen)) {
+    if (!forced.empty()) return nullptr;
+    attempt->chosen = plain_choice(space);
+  }
   return attempt;
 }
 
@@ -78,6 +93,9 @@ void LayoutStatistics::add(const LayoutStatistics& other) {
   largest_gap = std::max(largest_gap, other.largest_gap);
   width = std::max(width, other.width);
   largest_table = std::max(largest_table, other.largest_table);
+  moves_tried += other.moves_tried;
+  moves_kept += other.moves_kept;
+  moves_ended += other.moves_ended;
   seconds += other.seconds;
 }
 
@@ -108,7 +126,8 @@ LayoutProblem layout_problem(const LayoutSpace& space, const std::vector<double>
 }
 
 Expected<double> choose_layouts(KernelPlan& plan, const PriceList& prices, double limit, EliminationCache& cache,
-                                LayoutStatistics& statistics, const EliminationOptions& options) {
+                                LayoutStatistics& statistics, const EliminationOptions& options,
+                                std::span<const ForcedChoice> forced) {
   using Clock = std::chrono::steady_clock;
   const OpenPlan& open = *plan.open;
   const LayoutSpace& space = open.space;
@@ -126,8 +145,12 @@ Expected<double> choose_layouts(KernelPlan& plan, const PriceList& prices, doubl
     const std::shared_ptr<const LayoutAttempt> attempt =
         plan.attempt && plan.attempt->prices == values && plan.attempt->maximum_table == options.maximum_table
             ? std::move(plan.attempt)
-            : attempt_at(space, values, cache, statistics, options);
+            : attempt_at(space, values, cache, statistics, options, forced);
     plan.attempt.reset();
+    if (!attempt) {
+      pause();
+      return std::numeric_limits<double>::infinity();
+    }
     std::vector<Launch> launches;
     std::vector<std::size_t> missing;
     double sum = 0;
@@ -168,12 +191,10 @@ Expected<double> choose_layouts(KernelPlan& plan, const PriceList& prices, doubl
   }
 }
 
-Expected<std::shared_ptr<const LayoutAssignment>> recorded_layouts(const Graph& graph, const Target& target,
-                                                                   const CostDatabase& costs) {
+Expected<RecordedLayouts> recorded_layouts(const Graph& graph, const Target& target, const CostDatabase& costs) {
   const CostGrid grid;
-  const std::shared_ptr<const LayoutAssignment> by_rule;
   TASO_ASSIGN(KernelPlan plan, target.open_plan(graph));
-  if (!plan.open) return by_rule;
+  if (!plan.open) return RecordedLayouts{};
   PriceList prices;
   prices.look_up = [&](const KernelInfo& kernel) -> Price {
     const std::optional<double> seconds = costs.find("kernel", kernel.key);
@@ -182,26 +203,35 @@ Expected<std::shared_ptr<const LayoutAssignment>> recorded_layouts(const Graph& 
   prices.find_out = [](const KernelInfo&) -> Expected<Price> { return Error{ErrorCode::cost_missing, "", {}}; };
   EliminationCache cache;
   LayoutStatistics statistics;
-  const Expected<double> cost =
-      choose_layouts(plan, prices, std::numeric_limits<double>::infinity(), cache, statistics);
-  if (!cost && cost.error().code == ErrorCode::cost_missing) return by_rule;
+  constexpr double no_limit = std::numeric_limits<double>::infinity();
+  const Expected<double> cost = choose_layouts(plan, prices, no_limit, cache, statistics);
+  if (!cost && cost.error().code == ErrorCode::cost_missing) return RecordedLayouts{};
   if (!cost) return cost.error();
-  if (!target.fuses()) return plan.layouts;
-  // As the search does: with what is fused the rule's layouts may be cheaper.
-  const auto layouts = plan.layouts;
-  TASO_RETURN_IF_ERROR(target.fuse(graph, plan));
-  TASO_ASSIGN(const KernelPlan of_rule, target.plan(graph));
-  const auto total = [&](const KernelPlan& of) -> std::optional<double> {
+  if (!target.fuses()) return RecordedLayouts{true, plan.layouts};
+  // As the search does: with what is fused the rule's layouts may be cheaper, or those that moves lead to.
+  const auto total = [&](const KernelPlan& of, double limit) -> Expected<double> {
     double sum = 0;
     for (const Launch& launch : of.launches) {
       const Price price = prices.look_up(*launch.kernel);
-      if (!price.known) return std::nullopt;
+      if (!price.known) return Error{ErrorCode::cost_missing, "", {}};
       sum += price.value;
+      if (sum >= limit) break;
     }
     return sum;
   };
-  const std::optional<double> chosen = total(plan), other = total(of_rule);
-  return other && (!chosen || *other < *chosen) ? by_rule : layouts;
+  RecordedLayouts recorded{true, plan.layouts};
+  TASO_RETURN_IF_ERROR(target.fuse(graph, plan));
+  TASO_ASSIGN(const KernelPlan of_rule, target.plan(graph));
+  const Expected<double> chosen = total(plan, no_limit), other = total(of_rule, no_limit);
+  double best = chosen ? *chosen : no_limit;
+  if (other && *other < best) {
+    recorded.layouts = nullptr;
+    best = *other;
+  }
+  TASO_ASSIGN(const std::optional<PricedPlan> moved,
+              cheaper_by_moves(graph, target, prices, total, best, cache, statistics));
+  if (moved) recorded.layouts = moved->plan.layouts;
+  return recorded;
 }
 
 }  // namespace taso

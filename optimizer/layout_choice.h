@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "elimination/elimination.h"
@@ -16,14 +17,16 @@ namespace taso {
 
 /// What choosing layouts took, over many graphs.
 struct LayoutStatistics {
-  std::size_t problems = 0;                        ///< Graphs whose layouts were chosen.
-  std::size_t solved = 0;                          ///< Eliminations run: more than one where costs had to be measured.
+  std::size_t problems = 0;  ///< Graphs whose layouts were chosen.
+  std::size_t solved = 0;    ///< Eliminations run: several for a graph where costs had to be measured, and for moves.
   std::size_t parts_solved = 0, parts_reused = 0;  ///< See EliminationCache.
   std::size_t inexact = 0;                         ///< Problems with a table beyond the bound.
   double largest_gap = 0;                          ///< Of those: largest (cost - lower bound) / cost.
   std::size_t width = 0;                           ///< Largest number of neighbours at elimination.
   std::size_t largest_table = 0;                   ///< Entries.
-  double seconds = 0;                              ///< In building and solving, of all threads; not in measuring.
+  /// See layout_moves.h: moves that were tried, and made; how often not all of them were tried.
+  std::size_t moves_tried = 0, moves_kept = 0, moves_ended = 0;
+  double seconds = 0;  ///< In building and solving, of all threads; not in measuring.
 
   void add(const LayoutStatistics& other);
 };
@@ -55,21 +58,32 @@ struct LayoutAttempt {
   double lower_bound = 0;
 };
 
+/// A configuration that a node has to work in: a variable of the space that has choices, and the number of one.
+struct ForcedChoice {
+  std::uint32_t variable = 0, value = 0;
+  bool operator==(const ForcedChoice&) const = default;
+};
+
 /// Chooses layouts of least total price and fills in `plan.launches` and `plan.layouts`. Prices that are not known
 /// count as their least value; those that the choice then rests on are found out, and the choice is made again, until
 /// it rests on known ones only: the optimum, though most prices may never be asked for. Returns the price; if it is not
 /// below `limit`, any number from `limit` up, and the layouts stay open. So they do where a price cannot be found out,
 /// an error; what was chosen up to there is kept in `plan.attempt`. Parts of the graph that were met before, at equal
-/// prices, come from `cache`.
+/// prices, come from `cache`. With forced choices, no attempt may have been made without them; if these do not go
+/// together, the layouts stay open, and the price is infinite.
 [[nodiscard]] Expected<double> choose_layouts(KernelPlan& plan, const PriceList& prices, double limit,
                                               EliminationCache& cache, LayoutStatistics& statistics,
-                                              const EliminationOptions& options = layout_elimination);
+                                              const EliminationOptions& options = layout_elimination,
+                                              std::span<const ForcedChoice> forced = {});
 
 /// The layouts in which a graph is run by someone who has recorded costs but does not measure: as the search with the
-/// same costs chose them. Null (the runtime's rule) where a kernel of the best layouts has no recorded cost.
-[[nodiscard]] Expected<std::shared_ptr<const LayoutAssignment>> recorded_layouts(const Graph& graph,
-                                                                                 const Target& target,
-                                                                                 const CostDatabase& costs);
+/// same costs chose them, with what moves gain.
+struct RecordedLayouts {
+  bool priced = false;                              ///< Whether all kernels of the best layouts have recorded costs.
+  std::shared_ptr<const LayoutAssignment> layouts;  ///< Null: the runtime's rule, as the best or for want of costs.
+};
+[[nodiscard]] Expected<RecordedLayouts> recorded_layouts(const Graph& graph, const Target& target,
+                                                         const CostDatabase& costs);
 
 /// The elimination problem of a space with a price per kernel. Variables of one value are left out: `variables` gives
 /// the problem's variable per variable of the space, or none.

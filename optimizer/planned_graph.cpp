@@ -21,6 +21,14 @@ Expected<PlannedGraph> GraphPlanner::plan(Graph graph, double limit) const {
   return planned;
 }
 
+Status GraphPlanner::improve(PlannedGraph& planned) const {
+  if (!choose_layouts_) return {};
+  TASO_ASSIGN(const double cost, model_->improve(planned.graph, planned.plan, planned.cost));
+  if (cost < planned.cost) planned.summary.reset();
+  planned.cost = cost;
+  return {};
+}
+
 Expected<GraphSummary> summary_of(const PlannedGraph& planned, const Target& target) {
   const Graph& graph = planned.graph;
   const KernelPlan& plan = planned.plan;

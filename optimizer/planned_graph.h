@@ -48,6 +48,8 @@ class GraphPlanner {
   /// The kernels of a graph and their cost. If that is not below `limit`, it is any number from `limit` up, and the
   /// layouts may be left open. Errors are those of Target::plan and CostModel::cost.
   [[nodiscard]] Expected<PlannedGraph> plan(Graph graph, double limit = MeasuredCosts::no_limit) const;
+  /// Improves chosen layouts by moves (CostModel::improve); a summary is dropped if they change.
+  [[nodiscard]] Status improve(PlannedGraph& planned) const;
   /// Makes the graph's summary, if it has none; `measured_seconds` is left empty. It may measure more kernels than
   /// planning does: those of the layouts by rule.
   [[nodiscard]] Status summarize(PlannedGraph& planned) const;

@@ -250,6 +250,9 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
                          {"largest_gap", result.layouts.largest_gap},
                          {"width", result.layouts.width},
                          {"largest_table", result.layouts.largest_table},
+                         {"moves_tried", result.layouts.moves_tried},
+                         {"moves_kept", result.layouts.moves_kept},
+                         {"moves_ended", result.layouts.moves_ended},
                          {"seconds", result.layouts.seconds}};
   document["fp"] = context.numeric_classes;
   document["seconds"] = context.seconds;

@@ -226,15 +226,18 @@ ExecutorOptions executor_options_of(const Subject& subject, const RunOptions& op
     for (const CostDatabase::Entry& entry : costs->entries())
       if (entry.kind == "cache") tenths.push_back(static_cast<int>(entry.value));
     tenths.push_back(0);
-    for (std::size_t i = 0; i < tenths.size() && !executor_options.layouts; ++i) {
+    bool priced = false;
+    for (std::size_t i = 0; i < tenths.size() && !priced; ++i) {
       if (std::find(tenths.begin(), tenths.begin() + static_cast<std::ptrdiff_t>(i), tenths[i]) !=
           tenths.begin() + static_cast<std::ptrdiff_t>(i))
         continue;
       measured.set_cached_tenths(tenths[i]);
-      if (auto layouts = recorded_layouts(subject.graph, measured, *costs))
-        executor_options.layouts = std::move(*layouts);
+      if (auto recorded = recorded_layouts(subject.graph, measured, *costs)) {
+        priced = recorded->priced;
+        executor_options.layouts = std::move(recorded->layouts);
+      }
     }
-    if (!executor_options.layouts && options.common.verbosity > 0)
+    if (!priced && options.common.verbosity > 0)
       fmt::print(stderr, "{}: layouts follow the rule: not all kernels have recorded costs\n", subject.path);
   }
   return executor_options;

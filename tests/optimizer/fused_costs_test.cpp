@@ -136,7 +136,43 @@ output matmul(softmax(matmul(q, transpose(k; perm=[0, 1, 3, 2])); axis=-1), v)
   EXPECT_EQ(graph.plan.launches.size(), 1U);
   EXPECT_DOUBLE_EQ(graph.cost, 4);
   EXPECT_FALSE(graph.plan.layouts || graph.plan.open) << "the rule's";
-  EXPECT_FALSE(value_of(recorded_layouts(attention, target, database)));
+  const RecordedLayouts recorded = value_of(recorded_layouts(attention, target, database));
+  EXPECT_TRUE(recorded.priced);
+  EXPECT_FALSE(recorded.layouts);
+  EXPECT_FALSE(value_of(recorded_layouts(attention, target, CostDatabase::in_memory("another"))).priced);
+}
+
+/// With a convolution that is cheapest on rows, which is not the rule, neither the best layouts of kernels by
+/// themselves nor those of the rule are best, but what one move makes of the former: it is of the transposes of all
+/// layers.
+TEST_F(FusedCosts, OfAttentionBesideAConvolutionOnRows) {
+  std::string text =
+      "input x f16[1, 4, 6, 6]\nweight f f16[4, 4, 3, 3]\ninput h0 f16[1, 2, 16, 64]\n"
+      "output conv2d(x, f; pads=[1, 1, 1, 1])\n";
+  for (int i = 0; i < 3; ++i) {
+    const std::string at = std::to_string(i), next = std::to_string(i + 1);
+    text += "input k" + at + " f16[1, 2, 16, 64]\ninput v" + at + " f16[1, 2, 16, 64]\n";
+    text += "h" + next + " = matmul(softmax(matmul(h" + at + ", transpose(k" + at +
+            "; perm=[0, 1, 3, 2])); axis=-1), v" + at + ")\n";
+  }
+  const Graph graph = graph_of(text + "output h3\n");
+  target.seconds_of_op = {{"fused", 4e-6}, {"matmul", 3e-6}, {"softmax", 3e-6}, {"reorder", 9e-6}};
+  const auto model = make_cost_model(value_of(parse_cost_formula("time")), measured);
+  const GraphPlanner planner(measured, *model, true);
+  PlannedGraph planned = value_of(planner.plan(graph));
+  EXPECT_DOUBLE_EQ(planned.cost, 3 * 9 + 1);
+  ASSERT_TRUE(planner.improve(planned));
+  EXPECT_DOUBLE_EQ(planned.cost, 3 * 4 + 1);
+  EXPECT_EQ(planned.plan.launches.size(), 4U);
+  EXPECT_EQ(model->layout_statistics().moves_kept, 1U);
+  KernelPlan by_rule = value_of(target.plan(graph));
+  EXPECT_DOUBLE_EQ(value_of(model->cost(graph, by_rule)), 31);
+  // Who has the recorded costs chooses alike.
+  KernelPlan recorded;
+  recorded.layouts = value_of(recorded_layouts(graph, target, database)).layouts;
+  ASSERT_TRUE(recorded.layouts);
+  ASSERT_TRUE(target.fuse(graph, recorded));
+  EXPECT_EQ(keys_of(recorded), keys_of(planned.plan));
 }
 
 /// Graphs are timed on as many streams as they are run on, by costs of steps that are measured before.

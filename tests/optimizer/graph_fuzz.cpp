@@ -83,6 +83,7 @@ class RandomCost final : public CostModel {
     for (const Launch& launch : plan.launches) sum += 0.1 + Random(seed_ ^ launch.kernel->hash.low).uniform();
     return sum;
   }
+  [[nodiscard]] Expected<double> improve(const Graph&, KernelPlan&, double cost) override { return cost; }
   void prepare(std::span<KernelPlan* const>) override {}
   [[nodiscard]] LayoutStatistics layout_statistics() const override { return statistics_; }
   [[nodiscard]] std::string name() const override { return "random"; }

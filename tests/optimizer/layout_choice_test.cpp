@@ -12,22 +12,16 @@
 #include "optimizer/cost_model.h"
 #include "optimizer/runtime_target.h"
 #include "optimizer/search.h"
+#include "tests/optimizer/layout_ways.h"
 #include "tests/runtime/random_graph.h"
 #include "tests/support/cases.h"
 
 namespace taso::testing {
 namespace {
 
-using Prices = std::function<double(const std::string& key)>;
-
 const RuntimeTarget& target() {
   static const RuntimeTarget made(library(), RuntimeTargetOptions{});
   return made;
-}
-
-/// Whole numbers: sums do not depend on their order.
-Prices random_prices(std::uint64_t seed) {
-  return [seed](const std::string& key) { return static_cast<double>(1 + hash_text(key, seed).low % 40); };
 }
 
 double price_of(const LoweredGraph& lowered, const Prices& prices) {
@@ -71,29 +65,13 @@ std::string launches_of(const KernelPlan& plan) {
   return text;
 }
 
-/// The number of assignments of configurations to nodes.
-double ways(const LayoutSpace& space) {
-  double count = 1;
-  for (const LayoutSpace::Variable& variable : space.variables)
-    if (!variable.choices.empty()) count *= static_cast<double>(variable.choices.size());
-  return count;
-}
-
 /// The least price of all ways to lower a graph.
 double brute_force(const Graph& graph, const LayoutSpace& space, const Prices& prices, Lowering& lowering) {
   double best = std::numeric_limits<double>::infinity();
-  std::vector<std::uint32_t> values(space.variables.size(), 0);
-  for (;;) {
-    const LayoutAssignment assignment = space.assignment(values);
-    best = std::min(best, price_of(value_of(lowering.lower(graph, &assignment)), prices));
-    std::size_t at = 0;
-    for (; at < values.size(); ++at) {
-      const auto& choices = space.variables[at].choices;
-      if (choices.size() > 1 && ++values[at] < choices.size()) break;
-      values[at] = 0;
-    }
-    if (at == values.size()) return best;
-  }
+  for_each_way(space, [&](const auto& layouts) {
+    best = std::min(best, price_of(value_of(lowering.lower(graph, layouts.get())), prices));
+  });
+  return best;
 }
 
 class RandomGraphs : public ::testing::TestWithParam<std::uint64_t> {};
