@@ -6,12 +6,11 @@
 // rounds the operands of products. Some operators are declined. A wrong index is reported by synchronize(). Products
 // have two engines, between which a choice is made that only the choices of programs keep. There are four streams:
 // launches of a recording that may run at the same time while one writes what the other touches are an error, and
-// replays run them in any order that the waits allow, another one each time. Built with TASO_TEST_FAULT it is
-// taso_faulty.so, whose additions are wrong in their last element: what checks kernels finds it. Built with
-// TASO_TEST_FUSES it is taso_fusing.so: it fuses what the CUDA backend does, and runs the programs that this one would
-// launch, in loops; it also fuses up to three operators of any kind. With
-// TASO_TEST_FAILS besides it is taso_failing.so: fused kernels, and products by the engine that is offered first, fail
-// when they run.
+// replays run them in any order that the waits allow, another one each time. Three more modules differ from it
+// in one thing each (backend/kind.h). Additions of taso_faulty.so are wrong in their last element: what checks kernels
+// finds it. taso_fusing.so fuses what the CUDA backend does, and runs the programs that this one would launch, in
+// loops; it also fuses up to three operators of any kind. So does taso_failing.so, where fused kernels, and products by
+// the engine that is offered first, fail when they run.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -29,41 +28,24 @@
 #include "graph/reals.h"
 #include "runtime/access.h"
 #include "runtime/backend.h"
+#include "runtime/cuda/attention.h"
+#include "runtime/cuda/products.h"
 #include "runtime/independent_requests.h"
 #include "runtime/kernel.h"
 #include "runtime/measure.h"
 #include "runtime/storage.h"
 #include "runtime/tensor.h"
 #include "support/random.h"
+#include "tests/runtime/backend/kind.h"
 #include "tests/runtime/backend/socket_messages.h"
-#if defined(TASO_TEST_FUSES)
-#include "runtime/cuda/attention.h"
-#include "runtime/cuda/products.h"
 #include "tests/runtime/host_runner.h"
-#endif
 
 namespace taso {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-#if defined(TASO_TEST_FAULT)
-constexpr bool is_faulty = true;
-#else
-constexpr bool is_faulty = false;
-#endif
-
-#if defined(TASO_TEST_FAILS)
-constexpr bool is_failing = true;
-#else
-constexpr bool is_failing = false;
-#endif
-
-#if defined(TASO_TEST_FUSES)
-constexpr const char* device_name = is_failing ? "failing" : "fusing";
-#else
-constexpr const char* device_name = is_faulty ? "faulty" : "host";
-#endif
+const testing::BackendKind kind = testing::backend_kind();
 
 bool is_narrow(ElementType element) { return element == ElementType::f16 || element == ElementType::bf16; }
 
@@ -131,10 +113,8 @@ struct Body {
   KernelRequest request;
   std::unique_ptr<Kernel> kernel;
   bool tf32 = false;
-  bool fails = false;  ///< When it runs.
-#if defined(TASO_TEST_FUSES)
+  bool fails = false;                    ///< When it runs.
   std::optional<cuda::Program> program;  ///< What a CUDA device would launch.
-#endif
 
   [[nodiscard]] std::size_t bytes(std::size_t input) const {
     return kernel->packed_format(input).empty() ? static_cast<std::size_t>(request.inputs[input].type.bytes())
@@ -356,14 +336,12 @@ class Queue {
     const Body& body = *launch.body;
     const std::string& op = body.request.op;
     if (body.fails) return Error{ErrorCode::device_unavailable, "the test device cannot execute " + op, {}};
-#if defined(TASO_TEST_FUSES)
     if (body.program) {
       testing::HostRunner runner;
       for (const cuda::Step& step : body.program->steps)
         cuda::run_step(step, {launch.inputs, launch.outputs, nullptr, nullptr, 0}, runner);
       return {};
     }
-#endif
     std::vector<AlignedBuffer> wide(launch.inputs.size()), results(launch.outputs.size());
     std::vector<const std::byte*> inputs = launch.inputs;
     std::vector<std::byte*> outputs = launch.outputs;
@@ -388,7 +366,7 @@ class Queue {
       outputs[i] = results[i].data();
     }
     TASO_RETURN_IF_ERROR(body.kernel->execute({inputs, outputs, launch.workspace}));
-    if (is_faulty && op == "add" && body.request.outputs[0].type.elements() > 0) {
+    if (kind.is_faulty && op == "add" && body.request.outputs[0].type.elements() > 0) {
       std::byte* last = outputs[0] + 4 * (body.request.outputs[0].type.elements() - 1);
       float value = 0;
       std::memcpy(&value, last, 4);
@@ -485,7 +463,7 @@ class HostBackend final : public Backend {
         remarks_(std::move(remarks)),
         queue_(std::make_shared<Queue>()) {}
 
-  std::string name() const override { return device_name; }
+  std::string name() const override { return kind.name; }
   std::string remarks() const override { return remarks_; }
   std::string identity() const override {
     return (described_.empty() ? "host test device; driver 1.0" : described_ + " (from a description); driver 2.0") +
@@ -508,18 +486,16 @@ class HostBackend final : public Backend {
     const bool is_within =
         std::any_of(request.outputs.begin(), request.outputs.end(), [](const Operand& one) { return !!one.within; });
     if (rejections > 0 && (request.fused || is_within)) return {nullptr, "it failed when it ran"};
-    body->fails = is_failing && rejections == 0 && (request.fused || is_product(request.op));
+    body->fails = kind.is_failing && rejections == 0 && (request.fused || is_product(request.op));
     std::string engine;
     if (choices_ && is_product(request.op)) {
       Expected<std::string> chosen = engine_of(request, *choices_, rejections);
       if (!chosen) return {nullptr, chosen.error().message};
       engine = *chosen;
     }
-#if defined(TASO_TEST_FUSES)
-    if (request.fused && cuda::product_in(request) == nullptr && !cuda::has_two_products(request))
-      body->program = cuda::plan_program(request).program;
-    if (is_within && !request.fused && !is_product(request.op)) body->program = cuda::plan_program(request).program;
-#endif
+    const bool is_program = request.fused ? cuda::product_in(request) == nullptr && !cuda::has_two_products(request)
+                                          : is_within && !is_product(request.op);
+    if (kind.fuses && is_program) body->program = cuda::plan_program(request).program;
     return {std::make_unique<HostKernel>(std::move(body), queue_, engine), ""};
   }
   bool reject(const KernelRequest& request) override {
@@ -533,9 +509,8 @@ class HostBackend final : public Backend {
   bool writes_within(const KernelRequest& request) const override {
     return rejections_of(request) == 0 && !is_declined(request);
   }
-#if defined(TASO_TEST_FUSES)
   bool fuses(const KernelRequest& request) const override {
-    if (rejections_of(request) > 0) return false;
+    if (!kind.fuses || rejections_of(request) > 0) return false;
     if (cuda::product_in(request) != nullptr && cuda::is_one_product(request)) return true;
     if (cuda::plan_attention(request).plan) return true;
     // Products in f16 are left to attention.
@@ -547,18 +522,14 @@ class HostBackend final : public Backend {
     return cuda::plan_fused(request).program.has_value() ||
            (parts.size() <= 3 && std::none_of(parts.begin(), parts.end(), rounds));
   }
-#endif
-
-#if defined(TASO_TEST_FUSES)
   bool stands_beside(const KernelRequest& request) const override {
-    if (rejections_of(request) > 0) return false;
+    if (!kind.fuses || rejections_of(request) > 0) return false;
     const std::vector<IndependentRequest> requests = independent_requests(request);
     return std::all_of(requests.begin(), requests.end(), [](const IndependentRequest& one) {
       return !is_declined(one.request) && cuda::product_in(one.request) == nullptr &&
              !cuda::has_two_products(one.request) && cuda::can_stand_beside(one.request);
     });
   }
-#endif
 
   Expected<std::byte*> allocate(std::size_t bytes) override { return queue_->allocate(bytes); }
   void release(std::byte* memory) override { queue_->release(memory); }
@@ -619,7 +590,7 @@ class HostBackend final : public Backend {
   }
   Expected<Measurement> measure(const KernelRequest& request, const OperatorRegistry& registry,
                                 std::span<const std::int64_t> /*bounds*/, const MeasureOptions& options) override {
-    if (is_failing && rejections_of(request) == 0 && (request.fused || is_product(request.op)))
+    if (kind.is_failing && rejections_of(request) == 0 && (request.fused || is_product(request.op)))
       return Error{ErrorCode::device_unavailable, "the test device cannot execute " + request.op, {}};
     const KernelLibrary host(registry);
     TASO_ASSIGN(Measurement measurement, KernelTimer(host, options).measure(without_wholes(widened(request))));

@@ -1,0 +1,7 @@
+#include "tests/runtime/backend/kind.h"
+
+namespace taso::testing {
+
+BackendKind backend_kind() { return {.name = "faulty", .is_faulty = true}; }
+
+}  // namespace taso::testing

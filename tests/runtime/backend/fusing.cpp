@@ -1,0 +1,7 @@
+#include "tests/runtime/backend/kind.h"
+
+namespace taso::testing {
+
+BackendKind backend_kind() { return {.name = "fusing", .fuses = true}; }
+
+}  // namespace taso::testing
