@@ -19,11 +19,6 @@
 namespace taso::testing {
 namespace {
 
-const RuntimeTarget& target() {
-  static const RuntimeTarget made(library(), RuntimeTargetOptions{});
-  return made;
-}
-
 double price_of(const LoweredGraph& lowered, const Prices& prices) {
   double sum = 0;
   for (const LoweredStep& step : lowered.steps) sum += prices(step.kernel->key);
@@ -38,7 +33,7 @@ struct Chosen {
 
 Chosen choose(const Graph& graph, const Prices& prices) {
   Chosen chosen;
-  chosen.plan = value_of(target().open_plan(graph));
+  chosen.plan = value_of(processor().open_plan(graph));
   PriceList list;
   list.look_up = [&](const KernelInfo& kernel) { return Price{prices(kernel.key), true}; };
   static EliminationCache cache;
@@ -235,7 +230,7 @@ TEST(DenseBlocks, HaveLayoutsWithoutEnoughMemory) {
     list.look_up = [&](const KernelInfo& kernel) { return Price{prices(kernel.key), true}; };
     EliminationCache cache;
     LayoutStatistics statistics;
-    KernelPlan plan = value_of(target().open_plan(graph));
+    KernelPlan plan = value_of(processor().open_plan(graph));
     const double cost = value_of(
         choose_layouts(plan, list, std::numeric_limits<double>::infinity(), cache, statistics, {.maximum_table = 16}));
     EXPECT_EQ(statistics.inexact, 1U);
@@ -319,11 +314,11 @@ TEST(Remembered, SpacesKeepTheirChoices) {
 class PricedTarget final : public Target {
  public:
   explicit PricedTarget(Prices prices) : prices_(std::move(prices)) {}
-  const std::string& identity() const override { return target().identity(); }
-  Expected<KernelPlan> plan(const Graph& graph) const override { return target().plan(graph); }
-  Expected<KernelPlan> open_plan(const Graph& graph) const override { return target().open_plan(graph); }
+  const std::string& identity() const override { return processor().identity(); }
+  Expected<KernelPlan> plan(const Graph& graph) const override { return processor().plan(graph); }
+  Expected<KernelPlan> open_plan(const Graph& graph) const override { return processor().open_plan(graph); }
   Expected<double> peak_bytes(const Graph& graph, const LayoutAssignment* layouts) const override {
-    return target().peak_bytes(graph, layouts);
+    return processor().peak_bytes(graph, layouts);
   }
   Expected<double> measure(const KernelInfo& kernel) override { return prices_(kernel.key); }
   Expected<GraphTimes> measure_graphs(std::span<const TimedGraph>) override { return internal_error("not asked for"); }
@@ -378,7 +373,7 @@ TEST(UnknownPrices, AreFoundOutWhereTheyMatter) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const Prices prices = random_prices(seed);
     const Chosen all_known = choose(graph, prices);
-    KernelPlan plan = value_of(target().open_plan(graph));
+    KernelPlan plan = value_of(processor().open_plan(graph));
     std::map<std::string, int> asked;
     PriceList list;
     list.look_up = [](const KernelInfo&) { return Price{0, false}; };
@@ -421,7 +416,7 @@ TEST(UnknownPrices, AttemptsAreGoneOnWith) {
     const double limit = std::numeric_limits<double>::infinity();
     for (const bool learns : {false, true}) {
       learnt.clear();
-      KernelPlan plan = value_of(target().open_plan(graph));
+      KernelPlan plan = value_of(processor().open_plan(graph));
       EliminationCache cache;
       LayoutStatistics statistics;
       ASSERT_FALSE(choose_layouts(plan, waiting, limit, cache, statistics).ok());
@@ -490,7 +485,7 @@ TEST(UnknownPrices, DoNotLeadASearchElsewhere) {
 }
 
 TEST(UnknownPrices, AreNotAskedForBeyondTheLimit) {
-  KernelPlan plan = value_of(target().open_plan(graph_of(two_convolutions)));
+  KernelPlan plan = value_of(processor().open_plan(graph_of(two_convolutions)));
   PriceList list;
   list.look_up = [](const KernelInfo& kernel) { return Price{10, kernel.op != "relu"}; };
   list.find_out = [](const KernelInfo&) -> Expected<Price> { return internal_error("asked"); };

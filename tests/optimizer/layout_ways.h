@@ -1,4 +1,4 @@
-/// Prices that are made up, and all ways to lay out a small graph.
+/// What tests of layouts share: the processor as a target, prices that are made up, all ways to lay out a small graph.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,18 @@
 #include <string>
 #include <vector>
 
+#include "optimizer/runtime_target.h"
 #include "runtime/layout_space.h"
 #include "support/hash.h"
+#include "tests/runtime/fixtures.h"
 
 namespace taso::testing {
+
+/// The kernels of the processor, for one thread.
+inline const RuntimeTarget& processor() {
+  static const RuntimeTarget made(library(), RuntimeTargetOptions{});
+  return made;
+}
 
 /// A kernel's price by its key.
 using Prices = std::function<double(const std::string& key)>;

@@ -122,6 +122,8 @@ TEST_F(TasoOpt, StrategiesOnOneDatabase) {
     EXPECT_EQ(report["strategy"], strategy);
     EXPECT_EQ(report["layouts"]["problems"] == 0, strategy == "graph");
     EXPECT_EQ(report["layouts"]["inexact"], 0);
+    EXPECT_EQ(report["layouts"]["moves_ended"], 0);
+    EXPECT_LE(report["layouts"]["moves_kept"], report["layouts"]["moves_tried"]);
     EXPECT_LE(report["result"]["cost"], report["result"]["rule_cost"]);
     for (const auto& contender : report["contenders"]) {
       const double cost = contender["cost"];
