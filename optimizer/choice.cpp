@@ -31,22 +31,27 @@ void time_whole(const std::vector<Competitor*>& competitors, MeasuredCosts& meas
   } else if (!times) {
     result.notes.push_back("graphs were not timed whole, the predicted costs decide: " + times.error().message);
   } else {
-    for (std::size_t i = 0; i < competitors.size(); ++i)
-      result.contenders[i].seconds = times->seconds[merged && i > baseline ? i - 1 : i];
-    result.noise = times->noise;
+    for (std::size_t i = 0; i < competitors.size(); ++i) {
+      const std::size_t place = merged && i > baseline ? i - 1 : i;
+      result.contenders[i].seconds = times->seconds[place];
+      result.contenders[i].in_final = times->final && times->final->graph == place;
+    }
+    result.noise_of_all = times->noise;
+    result.noise = times->final ? times->final->noise : times->noise;
+    result.had_final = times->final.has_value();
     result.timed_on = times->date;
   }
 }
 
 /// Index of the winner: the best graph found if it beats both baseline and original by more than `margin`, else the
-/// baseline; but the original where that beats the baseline so.
+/// baseline; but the original where that beats the baseline so. `by_final`: only what was in it can be found better.
 template <class Value>
-std::size_t pick(const std::vector<Contender>& contenders, const Value& value, double margin) {
+std::size_t pick(const std::vector<Contender>& contenders, const Value& value, double margin, bool by_final = false) {
   std::size_t best = baseline;
   if (value(contenders[original]) < value(contenders[baseline]) * (1 - margin)) best = original;
   const double reference = std::min(value(contenders[baseline]), value(contenders[original]));
   for (std::size_t i = first_found; i < contenders.size(); ++i)
-    if (value(contenders[i]) < reference * (1 - margin) &&
+    if ((!by_final || contenders[i].in_final) && value(contenders[i]) < reference * (1 - margin) &&
         (best < first_found || value(contenders[i]) < value(contenders[best])))
       best = i;
   return best;
@@ -55,7 +60,7 @@ std::size_t pick(const std::vector<Contender>& contenders, const Value& value, d
 std::size_t pick(const OptimizeResult& result) {
   if (result.noise)
     return pick(
-        result.contenders, [](const Contender& c) { return *c.seconds; }, *result.noise);
+        result.contenders, [](const Contender& c) { return *c.seconds; }, *result.noise, result.had_final);
   return pick(
       result.contenders, [](const Contender& c) { return c.cost; }, equal_costs);
 }

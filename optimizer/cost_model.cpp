@@ -325,6 +325,10 @@ Expected<GraphTimes> MeasuredCosts::seconds_together(std::string_view kind, cons
   if (recorded) {
     times.noise = *noise;
     times.date = static_cast<int>(database_->find("date", prefix).value_or(0));
+    const auto finalist = static_cast<std::size_t>(database_->find("finalist", prefix).value_or(0));
+    const auto of_final = database_->find("noise of final", prefix);
+    if (of_final && finalist > 0 && finalist <= hashes.size())
+      times.final = GraphTimes::Final{finalist - 1, *of_final};
   }
   if (!recorded && !measure_)
     return Error{ErrorCode::cost_missing,
@@ -334,11 +338,18 @@ Expected<GraphTimes> MeasuredCosts::seconds_together(std::string_view kind, cons
     TASO_ASSIGN(times, time());
     for (std::size_t i = 0; i < hashes.size(); ++i)
       TASO_RETURN_IF_ERROR(database_->replace(kind, key(i), times.seconds[i]));
+    const std::size_t finalist = times.final ? times.final->graph + 1 : 0;
     TASO_RETURN_IF_ERROR(database_->replace("noise", prefix, times.noise));
+    TASO_RETURN_IF_ERROR(database_->replace("finalist", prefix, static_cast<double>(finalist)));
+    if (times.final) TASO_RETURN_IF_ERROR(database_->replace("noise of final", prefix, times.final->noise));
     TASO_RETURN_IF_ERROR(database_->replace("date", prefix, today()));
   }
   for (std::size_t i = 0; i < hashes.size(); ++i) others_[{std::string(kind), key(i)}] = times.seconds[i];
   others_[{"noise", prefix}] = times.noise;
+  if (times.final) {
+    others_[{"finalist", prefix}] = static_cast<double>(times.final->graph + 1);
+    others_[{"noise of final", prefix}] = times.final->noise;
+  }
   if (const auto date = database_->find("date", prefix)) others_[{"date", prefix}] = *date;
   return times;
 }

@@ -105,6 +105,7 @@ struct Contender {
   std::string name;               ///< "original", "baseline", "candidate 1", "fewest launches", ...
   double cost = 0;                ///< By the cost model.
   std::optional<double> seconds;  ///< Timed whole, where the cost model uses time.
+  bool in_final = false;          ///< What GraphTimes::final was about.
 };
 
 /// A kernel that takes another time inside the graphs than by itself.
@@ -124,7 +125,11 @@ struct OptimizeResult {
   GraphSummary original, baseline, result;
   double graph_cost = 0;  ///< Of `graph` as it was found; `result.cost` is that of what runs of its file.
   std::vector<Contender> contenders;
-  std::optional<double> noise;  ///< Relative, of the whole-graph times; set if and only if graphs were timed.
+  /// Relative, of the whole-graph times that decided: those of the final, if there was one. Set if and only if graphs
+  /// were timed.
+  std::optional<double> noise;
+  double noise_of_all = 0;  ///< Of the times of all contenders; then also set.
+  bool had_final = false;   ///< Only what was in it can be faster than the references.
   int timed_on = 0;             ///< The date of recorded whole-graph times, as 20261126; 0: they are of this run.
   /// Times of graphs contradicted the sums of their kernels' times: these were corrected, and the search went on.
   std::vector<CorrectedPrice> corrected;

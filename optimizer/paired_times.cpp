@@ -1,18 +1,17 @@
 #include "optimizer/paired_times.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <optional>
+#include <utility>
 
 #include "support/status.h"
 
 namespace taso {
 namespace {
 
-/// After so many rounds it is looked at what is decided.
-constexpr std::array<std::size_t, 6> looks = {11, 17, 27, 45, 90, 200};
-constexpr double error_of_a_look = allowed_error / static_cast<double>(looks.size());
 constexpr std::size_t few_rounds = 17;
 /// Graphs that are so much slower than a reference in each of the first rounds are not run any more.
 constexpr std::size_t first_rounds = 3;
@@ -22,6 +21,55 @@ double median_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+/// The mean of two executors' samples, of the rounds that both took part in; beyond them those of the first.
+std::vector<double> mean_of(const std::vector<double>& one, const std::vector<double>& copy) {
+  std::vector<double> mean = one;
+  for (std::size_t i = 0; i < std::min(one.size(), copy.size()); ++i) mean[i] = (one[i] + copy[i]) / 2;
+  return mean;
+}
+
+std::vector<double> ratios_of(const std::vector<double>& of, const std::vector<double>& to) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < std::min(of.size(), to.size()); ++i) ratios.push_back(of[i] / to[i]);
+  return ratios;
+}
+
+/// By how much an interval is wider than its median says, at most.
+double width_of(const MedianInterval& interval) {
+  return std::max(interval.high - interval.median, interval.median - interval.low);
+}
+
+/// Whether a graph with these seconds seems to be faster than one with others, and is not shown to be.
+bool is_open(double seconds, double than, double noise) {
+  const double gain = 1 - seconds / than;
+  return gain > least_gain / 2 && gain <= noise;
+}
+
+/// Graphs for a final: references in the order of their times, and what is to be judged.
+std::vector<std::size_t> finalists_of(const GraphTimes& times, const std::vector<char>& is_reference,
+                                      const std::vector<std::vector<double>>& samples) {
+  std::vector<std::size_t> references;
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < is_reference.size(); ++i) {
+    if (samples[i].size() < samples[0].size()) continue;  // far behind
+    if (is_reference[i] != 0)
+      references.push_back(i);
+    else if (!best || times.seconds[i] < times.seconds[*best])
+      best = i;
+  }
+  const auto is_faster = [&](std::size_t a, std::size_t b) { return times.seconds[a] < times.seconds[b]; };
+  std::stable_sort(references.begin(), references.end(), is_faster);
+  const double reference = times.seconds[references[0]];
+  if (best && times.seconds[*best] < reference * (1 - times.noise)) return {};
+  if (best && is_open(times.seconds[*best], reference, times.noise)) {
+    references.push_back(*best);
+    return references;
+  }
+  references.resize(std::min<std::size_t>(references.size(), 2));
+  if (references.size() == 2 && is_open(reference, times.seconds[references[1]], times.noise)) return references;
+  return {};
 }
 
 }  // namespace
@@ -43,41 +91,54 @@ MedianInterval median_interval(std::vector<double> samples, double error) {
   return interval;
 }
 
-std::vector<double> PairedTimes::ratios(const std::vector<std::vector<double>>& samples, std::size_t graph,
-                                        std::size_t reference) const {
-  const std::vector<double>& copy = samples.back();
-  std::vector<double> all;
-  for (std::size_t i = 0; i < std::min(samples[graph].size(), samples[reference].size()); ++i) {
-    double time = samples[reference][i];
-    if (reference == 0 && graph + 1 != samples.size() && i < copy.size()) time = (time + copy[i]) / 2;
-    all.push_back(samples[graph][i] / time);
-  }
-  return all;
+std::vector<std::size_t> PairedTimes::executors() const {
+  std::vector<std::size_t> graphs(is_reference_.size());
+  std::iota(graphs.begin(), graphs.end(), std::size_t{0});
+  if (last_twice_) graphs.push_back(graphs.back());
+  graphs.push_back(0);
+  return graphs;
 }
 
-double PairedTimes::difference_of_copies(const std::vector<std::vector<double>>& samples) const {
-  return std::abs(median_of(ratios(samples, samples.size() - 1, 0)) - 1);
+std::size_t PairedTimes::copy_of(std::size_t graph) const {
+  const std::size_t graphs = is_reference_.size();
+  if (graph == 0) return last_twice_ ? graphs + 1 : graphs;
+  return last_twice_ && graph + 1 == graphs ? graphs : graph;
 }
 
-void PairedTimes::after_round(const std::vector<std::vector<double>>& samples, std::vector<char>& goes_on) const {
+std::vector<double> PairedTimes::ratios(const Samples& samples, std::size_t graph, std::size_t reference) const {
+  return ratios_of(mean_of(samples[graph], samples[copy_of(graph)]),
+                   mean_of(samples[reference], samples[copy_of(reference)]));
+}
+
+double PairedTimes::difference_of_copies(const Samples& samples) const {
+  const auto difference = [&](std::size_t graph) {
+    return std::abs(median_of(ratios_of(samples[copy_of(graph)], samples[graph])) - 1);
+  };
+  return last_twice_ ? (difference(0) + difference(is_reference_.size() - 1)) / 2 : difference(0);
+}
+
+MedianInterval PairedTimes::interval(const Samples& samples, std::size_t graph, std::size_t reference) const {
+  return median_interval(ratios(samples, graph, reference), looks_.error_of_one());
+}
+
+void PairedTimes::after_round(const Samples& samples, std::vector<char>& goes_on) const {
   const std::size_t rounds = samples[0].size(), graphs = is_reference_.size();
-  if (rounds == first_rounds) {
-    for (std::size_t graph = 1; graph < graphs; ++graph) {
-      const std::vector<double> slower = ratios(samples, graph, 0);
-      if (std::all_of(slower.begin(), slower.end(), [](double ratio) { return ratio > clearly_slower; }))
-        goes_on[graph] = 0;
-    }
+  bool alone = true;
+  for (std::size_t graph = 1; graph < graphs; ++graph) {
+    const std::vector<double> slower = ratios(samples, graph, 0);
+    if (rounds == first_rounds &&
+        std::all_of(slower.begin(), slower.end(), [](double ratio) { return ratio > clearly_slower; }))
+      goes_on[graph] = goes_on[copy_of(graph)] = 0;
+    alone = alone && goes_on[graph] == 0;
   }
-  const bool alone = std::count(goes_on.begin(), goes_on.end(), 1) <= 2;  // the first graph and its copy
   if (alone && rounds >= first_rounds) std::fill(goes_on.begin(), goes_on.end(), 0);
-  if (std::find(looks.begin(), looks.end(), rounds) == looks.end()) return;
+  if (std::find(looks_.rounds.begin(), looks_.rounds.end(), rounds) == looks_.rounds.end()) return;
   const double copies = difference_of_copies(samples), least = std::max(least_gain, copies);
   const auto decided = [&](std::size_t graph, std::size_t reference) {
-    const MedianInterval interval = median_interval(ratios(samples, graph, reference), error_of_a_look);
-    const double width = std::max(interval.high - interval.median, interval.median - interval.low);
+    const MedianInterval seen = interval(samples, graph, reference);
     // A gain that would have to be twice what the samples say is not waited for.
-    const bool out_of_reach = rounds >= few_rounds && interval.median > 1 - least / 2;
-    return interval.median < 1 - std::max(least_gain, copies + width) || interval.low > 1 - least || out_of_reach;
+    const bool out_of_reach = rounds >= few_rounds && seen.median > 1 - least / 2;
+    return seen.median < 1 - std::max(least_gain, copies + width_of(seen)) || seen.low > 1 - least || out_of_reach;
   };
   for (std::size_t graph = 1; graph < graphs; ++graph)
     for (std::size_t reference = 0; reference < graph; ++reference)
@@ -86,23 +147,21 @@ void PairedTimes::after_round(const std::vector<std::vector<double>>& samples, s
   std::fill(goes_on.begin(), goes_on.end(), 0);
 }
 
-GraphTimes PairedTimes::times(const std::vector<std::vector<double>>& samples) const {
-  const std::size_t graphs = is_reference_.size();
-  TASO_CHECK(samples.size() == graphs + 1, "one graph has a copy");
+GraphTimes PairedTimes::times(const Samples& samples) const {
+  TASO_CHECK(samples.size() == executors().size(), "samples of each executor");
   std::vector<double> first = samples[0];
   first.insert(first.end(), samples.back().begin(), samples.back().end());
   GraphTimes times;
   times.seconds.push_back(median_of(first) * 1e-6);
   double widest = 0;
   const std::size_t rounds = samples[0].size();
-  for (std::size_t graph = 1; graph < graphs; ++graph) {
+  for (std::size_t graph = 1; graph < is_reference_.size(); ++graph) {
     times.seconds.push_back(times.seconds[0] * median_of(ratios(samples, graph, 0)));
     // What was given up early is far away: its few samples say nothing of the noise.
     if (samples[graph].size() < std::max(rounds, first_rounds + 1)) continue;
     for (std::size_t reference = 0; reference < graph; ++reference) {
       if (is_reference_[reference] == 0 || samples[reference].size() < rounds) continue;
-      const MedianInterval interval = median_interval(ratios(samples, graph, reference), error_of_a_look);
-      const double width = std::max(interval.high - interval.median, interval.median - interval.low);
+      const double width = width_of(interval(samples, graph, reference));
       widest = std::max(widest, std::isfinite(width) ? width : 1.0);
     }
   }
@@ -110,14 +169,41 @@ GraphTimes PairedTimes::times(const std::vector<std::vector<double>>& samples) c
   return times;
 }
 
+Expected<GraphTimes> compare_in_turn(std::vector<char> is_reference, const SampleInTurn& sample) {
+  using Samples = std::vector<std::vector<double>>;
+  TASO_CHECK(!is_reference.empty(), "nothing to time");
+  is_reference[0] = 1;
+  std::vector<std::size_t> all(is_reference.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  const PairedTimes first(is_reference, first_looks);
+  TASO_ASSIGN(const Samples samples, sample(first, all));
+  GraphTimes times = first.times(samples);
+  const std::vector<std::size_t> finalists = finalists_of(times, is_reference, samples);
+  if (finalists.empty()) return times;
+  std::vector<char> among_finalists(finalists.size(), 1);
+  among_finalists.back() = is_reference[finalists.back()];
+  const PairedTimes last(std::move(among_finalists), final_looks, true);
+  TASO_ASSIGN(const Samples of_final, sample(last, finalists));
+  const GraphTimes outcome = last.times(of_final);
+  const double scale = times.seconds[finalists[0]] / outcome.seconds[0];
+  for (std::size_t i = 1; i < finalists.size(); ++i) times.seconds[finalists[i]] = scale * outcome.seconds[i];
+  times.final = GraphTimes::Final{finalists.back(), outcome.noise};
+  return times;
+}
+
 bool is_near_the_noise(const GraphTimes& times, const std::vector<char>& is_reference) {
+  const auto near = [](double gain, double noise) { return gain > 0.5 * noise && gain < 1.5 * noise; };
   double reference = std::numeric_limits<double>::infinity(), best = reference;
   for (std::size_t i = 0; i < is_reference.size(); ++i) {
     double& least = is_reference[i] != 0 ? reference : best;
     least = std::min(least, times.seconds[i]);
   }
-  const double gain = 1 - best / reference;
-  return std::isfinite(best) && gain > 0.5 * times.noise && gain < 1.5 * times.noise;
+  if (times.final) {
+    const double seconds = times.seconds[times.final->graph];
+    const bool of_references = is_reference[times.final->graph] != 0;
+    return near(1 - (of_references ? reference / seconds : seconds / reference), times.final->noise);
+  }
+  return std::isfinite(best) && near(1 - best / reference, times.noise);
 }
 
 }  // namespace taso

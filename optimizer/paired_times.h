@@ -7,13 +7,21 @@
 ///
 /// Two executors of one graph may differ for good (where their memory lies): the first graph runs twice, and what its
 /// two copies differ by is never called a gain of another one.
+///
+/// The more graphs take turns, the fewer rounds there are, and the best of several by few rounds is partly the one that
+/// was lucky. So there are two stages (compare_in_turn): all graphs with few rounds, and where the best of them then
+/// seems faster and is not shown to be, a final between it and the references, both twice and opened anew, by whose
+/// samples alone it is judged.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <vector>
 
 #include "optimizer/target.h"
+#include "support/status.h"
 
 namespace taso {
 
@@ -29,28 +37,65 @@ struct MedianInterval {
 };
 [[nodiscard]] MedianInterval median_interval(std::vector<double> samples, double error);
 
+/// After which numbers of rounds it is looked at what is decided, and with what error in all. There are no more rounds
+/// than the last one says.
+struct Looks {
+  std::span<const std::size_t> rounds;
+  double error = allowed_error;
+  [[nodiscard]] double error_of_one() const { return error / static_cast<double>(rounds.size()); }
+};
+inline constexpr std::array<std::size_t, 6> rounds_of_looks = {11, 17, 27, 45, 90, 200};
+/// Where there is one stage; of the first of two, and of the final.
+inline constexpr Looks all_looks{rounds_of_looks, allowed_error};
+inline constexpr Looks first_looks{std::span(rounds_of_looks).first(3), allowed_error / 2};
+inline constexpr Looks final_looks{rounds_of_looks, allowed_error / 2};
+
 /// Samples of graphs that are compared with references, the first of which has a copy, as executors of one run.
 class PairedTimes {
  public:
-  /// `is_reference`: per graph; the first one is. Samples are those of the graphs and then of the first one's copy.
-  explicit PairedTimes(std::vector<char> is_reference) : is_reference_(std::move(is_reference)) {}
+  /// `is_reference`: per graph; the first one is. `last_twice`: the last graph has a copy, too.
+  explicit PairedTimes(std::vector<char> is_reference, Looks looks = all_looks, bool last_twice = false)
+      : is_reference_(std::move(is_reference)), looks_(looks), last_twice_(last_twice) {}
 
-  /// To be called after every round: clears the entries of graphs that need no further samples, and all of them once
+  /// The graph that each executor runs, in the order in which they are opened and run in each round: all graphs, then
+  /// the copies backwards. So what later executors gain or lose as such (one after the other finds other memory)
+  /// is the same for the two copies of each graph together. Samples are those of executors in this order.
+  [[nodiscard]] std::vector<std::size_t> executors() const;
+  [[nodiscard]] bool is_final() const { return last_twice_; }
+  /// There are no more rounds.
+  [[nodiscard]] std::size_t most_rounds() const { return looks_.rounds.back(); }
+  /// To be called after every round: clears the entries of executors that need no further samples, and all of them once
   /// everything is decided. As WholeOptions::after_round.
   void after_round(const std::vector<std::vector<double>>& samples, std::vector<char>& goes_on) const;
-  /// The outcome. Every graph has a sample at least.
+  /// The outcome. Every executor has a sample at least.
   [[nodiscard]] GraphTimes times(const std::vector<std::vector<double>>& samples) const;
 
  private:
-  /// Seconds of a graph over those of the reference, of the rounds that both took part in.
-  [[nodiscard]] std::vector<double> ratios(const std::vector<std::vector<double>>& samples, std::size_t graph,
-                                           std::size_t reference) const;
-  [[nodiscard]] double difference_of_copies(const std::vector<std::vector<double>>& samples) const;
+  using Samples = std::vector<std::vector<double>>;
+  /// The place of a graph's copy among the executors; that of the graph itself if it has none.
+  [[nodiscard]] std::size_t copy_of(std::size_t graph) const;
+  /// Seconds of a graph over those of another one, of the rounds that both took part in; where one has a copy, the mean
+  /// of both.
+  [[nodiscard]] std::vector<double> ratios(const Samples& samples, std::size_t graph, std::size_t reference) const;
+  /// Relative difference of two graphs that may come from which of their copies one looks at: the slower copy of a
+  /// faster graph must be faster than the faster one of the other. A graph without a copy counts like the first one.
+  [[nodiscard]] double difference_of_copies(const Samples& samples) const;
+  [[nodiscard]] MedianInterval interval(const Samples& samples, std::size_t graph, std::size_t reference) const;
   std::vector<char> is_reference_;
+  Looks looks_;
+  bool last_twice_;
 };
 
-/// Whether what is chosen by these times may be chosen by chance: the best of the others is about as much faster than
-/// the better reference as the noise, from half to half as much again.
+/// Runs graphs in turn and takes samples for a comparison, in microseconds: executors() says of which graphs, by their
+/// places among those of `of`. The executors are new ones.
+using SampleInTurn =
+    std::function<Expected<std::vector<std::vector<double>>>(const PairedTimes& paired, std::span<const std::size_t> of)>;
+
+/// Compares graphs in two stages. `is_reference`: per graph; the first one is.
+[[nodiscard]] Expected<GraphTimes> compare_in_turn(std::vector<char> is_reference, const SampleInTurn& sample);
+
+/// Whether what is chosen by these times may be chosen by chance: the best of the others (that of the final, if there
+/// was one) is about as much faster than the better reference as the noise, from half to half as much again.
 [[nodiscard]] bool is_near_the_noise(const GraphTimes& times, const std::vector<char>& is_reference);
 
 }  // namespace taso

@@ -264,6 +264,9 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
   document["gain"] = result.gain;
   document["verdict"] = verdict(result);
   document["noise"] = optional(result.noise);
+  const auto finalist = std::find_if(result.contenders.begin(), result.contenders.end(),
+                                     [](const Contender& contender) { return contender.in_final; });
+  document["final"] = finalist == result.contenders.end() ? json(nullptr) : json(finalist->name);
   document["timed_on"] = result.timed_on == 0 ? json(nullptr) : json(date_text(result.timed_on));
   document["corrected"] = json::array();
   for (const CorrectedPrice& price : result.corrected)

@@ -21,6 +21,8 @@ namespace {
 
 constexpr std::uint64_t input_seed = 1;
 constexpr int profiled_runs = 9;
+/// The final of graphs that compete takes so long at most.
+constexpr double seconds_of_final = 30;
 
 /// Operations of a fused kernel's operators, each by its own types.
 Expected<double> flops_of(const Fused& fused, const OperatorRegistry& registry) {
@@ -192,6 +194,45 @@ struct RuntimeTarget::State {
     return profiled;
   }
 
+  /// Samples of some of `graphs` for a comparison: SampleInTurn of optimizer/paired_times.h.
+  [[nodiscard]] Expected<std::vector<std::vector<double>>> sample(std::span<const TimedGraph> graphs,
+                                                                  const PairedTimes& paired,
+                                                                  std::span<const std::size_t> of) {
+    ExecutorOptions with = executor_options();
+    with.weights = std::make_shared<WeightStore>();
+    with.streams = streams();
+    with.step_costs = step_costs;
+    std::vector<Executor> executors;
+    std::vector<std::vector<HostTensor>> inputs;
+    for (const std::size_t place : paired.executors()) {
+      TASO_RETURN_IF_ERROR(unless_cancelled());
+      const TimedGraph& timed = graphs[of[place]];
+      const CutGraph cut = cut_at_opaque(*timed.graph);
+      with.layouts = timed.layouts;
+      if (with.step_costs) {
+        TASO_ASSIGN([[maybe_unused]] const std::size_t measured, measure_step_costs(cut.graph, *library, with));
+      }
+      TASO_ASSIGN(Executor executor, Executor::create(cut.graph, *library, with));
+      inputs.push_back(executor.random_inputs(input_seed));
+      executors.push_back(std::move(executor));
+    }
+    std::vector<Executor*> order;
+    std::vector<std::span<const HostTensor>> feeds;
+    for (std::size_t i = 0; i < executors.size(); ++i) {
+      order.push_back(&executors[i]);
+      feeds.emplace_back(inputs[i]);
+    }
+    WholeOptions whole;
+    whole.maximum_rounds = static_cast<int>(paired.most_rounds());
+    if (paired.is_final()) whole.time_limit_s = seconds_of_final;
+    whole.thread_time = options.threads == 1 && !library->backend();
+    whole.cancelled = options.cancelled;
+    whole.after_round = [&](const auto& samples, auto& goes_on) { paired.after_round(samples, goes_on); };
+    TASO_ASSIGN(auto samples, sample_interleaved(order, feeds, whole));
+    TASO_RETURN_IF_ERROR(unless_cancelled());  // else too few samples to decide, and to be recorded
+    return samples;
+  }
+
   KernelTimer& kernel_timer() {
     if (!timer) {
       MeasureOptions measure;
@@ -361,44 +402,12 @@ Expected<std::map<std::string, double>> RuntimeTarget::profile(const TimedGraph&
 }
 
 Expected<GraphTimes> RuntimeTarget::measure_graphs(std::span<const TimedGraph> graphs) {
-  TASO_CHECK(!graphs.empty(), "nothing to time");
-  ExecutorOptions options = state_->executor_options();
-  options.weights = std::make_shared<WeightStore>();
-  options.streams = state_->streams();
-  options.step_costs = state_->step_costs;
-  // The first graph stands at both ends of the round: the A/A pair.
-  std::vector<Executor> executors;
-  std::vector<std::vector<HostTensor>> inputs;
-  for (std::size_t i = 0; i <= graphs.size(); ++i) {
-    TASO_RETURN_IF_ERROR(state_->unless_cancelled());
-    const CutGraph cut = cut_at_opaque(*graphs[i % graphs.size()].graph);
-    options.layouts = graphs[i % graphs.size()].layouts;
-    if (options.step_costs) {
-      TASO_ASSIGN([[maybe_unused]] const std::size_t measured,
-                  measure_step_costs(cut.graph, *state_->library, options));
-    }
-    TASO_ASSIGN(Executor executor, Executor::create(cut.graph, *state_->library, options));
-    inputs.push_back(executor.random_inputs(input_seed));
-    executors.push_back(std::move(executor));
-  }
-  std::vector<Executor*> order;
-  std::vector<std::span<const HostTensor>> feeds;
-  for (std::size_t i = 0; i < executors.size(); ++i) {
-    order.push_back(&executors[i]);
-    feeds.emplace_back(inputs[i]);
-  }
   std::vector<char> is_reference;
   for (const TimedGraph& timed : graphs) is_reference.push_back(timed.reference ? 1 : 0);
-  is_reference[0] = 1;
-  const PairedTimes paired(std::move(is_reference));
-  WholeOptions whole;
-  whole.maximum_rounds = 201;
-  whole.thread_time = state_->options.threads == 1 && !state_->library->backend();
-  whole.cancelled = state_->options.cancelled;
-  whole.after_round = [&](const auto& samples, auto& goes_on) { paired.after_round(samples, goes_on); };
-  TASO_ASSIGN(const auto samples, sample_interleaved(order, feeds, whole));
-  TASO_RETURN_IF_ERROR(state_->unless_cancelled());  // else too few samples to decide, and to be recorded
-  return paired.times(samples);
+  return compare_in_turn(std::move(is_reference),
+                         [&](const PairedTimes& paired, std::span<const std::size_t> of) {
+                           return state_->sample(graphs, paired, of);
+                         });
 }
 
 std::string RuntimeTarget::conditions() const {

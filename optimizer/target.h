@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -65,6 +66,13 @@ struct GraphTimes {
   /// Relative difference of two times that may be noise: from two copies of one graph (an A/A pair), and from the
   /// confidence intervals of what was compared.
   double noise = 0;
+  /// What was run once more with the references alone, since it seemed to be faster and was not shown to be. Of graphs
+  /// that are no references, this one alone may then be called faster.
+  struct Final {
+    std::size_t graph = 0;
+    double noise = 0;  ///< Of this graph and the references.
+  };
+  std::optional<Final> final;
   int date = 0;  ///< When they were recorded, as 20261126; 0: just now.
 };
 
@@ -108,8 +116,7 @@ class Target {
   /// What a device could not execute in the form in which it was planned, and computes in another way since, a line for
   /// each (ExecutorOptions::fallbacks).
   [[nodiscard]] virtual std::vector<std::string> fallbacks() const { return {}; }
-  /// Runs whole graphs interleaved; the first one, a reference, enters twice (the A/A pair). There are more rounds the
-  /// nearer to the noise what is faster than the references is.
+  /// Runs whole graphs interleaved (compare_in_turn of optimizer/paired_times.h); the first one is a reference.
   [[nodiscard]] virtual Expected<GraphTimes> measure_graphs(std::span<const TimedGraph> graphs) = 0;
 };
 

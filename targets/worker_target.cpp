@@ -27,17 +27,17 @@ constexpr int generation = 1;
 constexpr std::size_t most_profiled = 64;
 /// So many parts are measured in one request.
 constexpr std::size_t most_together = 16;
-/// Runs of whole graphs: so often at most; in requests that take about so long; and below so many seconds in blocks, as
-/// WholeOptions has it.
-constexpr std::size_t most_rounds_of_graphs = 201;
+/// Runs of whole graphs: in requests that take about so long, and below so many seconds in blocks, as WholeOptions has
+/// it.
 constexpr double request_seconds = 3, block_below = 25e-3;
 constexpr int block_runs = 4, most_rounds_of_request = 32;
 /// Weights of this share of the last-level cache stay in it (as Backend's cached_tenths has it).
 constexpr double stays_cached = 0.7;
 /// So many bytes are streamed to empty the caches, as for our own kernels (runtime/measure.h).
 constexpr std::int64_t evicted_bytes = std::int64_t{64} << 20;
-/// Whole graphs are run so long at most, once there are enough rounds to decide anything.
-constexpr double seconds_of_graphs = 60;
+/// Whole graphs are run so long at most, first all of them and then those of the final, once there are enough rounds to
+/// decide anything.
+constexpr double seconds_of_graphs = 30, seconds_of_final = 60;
 constexpr std::size_t fewest_rounds_of_graphs = 11;
 
 /// Removes files at the end of a scope.
@@ -239,23 +239,40 @@ struct WorkerTarget::State {
     return inputs;
   }
 
-  /// Seconds of graphs in turn, in microseconds as PairedTimes has them; `files` has the first one's copy at the end.
-  [[nodiscard]] Expected<std::vector<std::vector<double>>> sample(const Files& files, const PairedTimes& paired) {
-    const std::size_t count = files.runs.size();
+  /// Samples of some of `graphs` for a comparison: SampleInTurn of optimizer/paired_times.h.
+  [[nodiscard]] Expected<std::vector<std::vector<double>>> sample(std::span<const TimedGraph> graphs,
+                                                                  const PairedTimes& paired,
+                                                                  std::span<const std::size_t> of) {
+    Files written;
+    for (const std::size_t place : of) {
+      ModelRun run{folder->next(), {}, 0};
+      TASO_ASSIGN(run.inputs, inputs_of(*graphs[place].graph));
+      written.runs.push_back(run);
+      TASO_ASSIGN([[maybe_unused]] const SaveReport report, model->save(*graphs[place].graph, run.file));
+    }
+    std::vector<ModelRun> runs;  // A file that stands there twice is opened twice.
+    for (const std::size_t place : paired.executors()) runs.push_back(written.runs[place]);
+    return sample(runs, paired);
+  }
+
+  [[nodiscard]] Expected<std::vector<std::vector<double>>> sample(const std::vector<ModelRun>& runs,
+                                                                  const PairedTimes& paired) {
+    const std::size_t count = runs.size();
+    const double most_seconds = paired.is_final() ? seconds_of_final : seconds_of_graphs;
     std::vector<std::vector<double>> samples(count);
     std::vector<char> goes_on(count, 1);
     // The first request opens the models and says how long they take.
     InterleaveRequest request{.rounds = 1, .warm_up = 2, .block = 1};
     double spent = 0;
-    for (bool probing = true; samples[0].size() < most_rounds_of_graphs; probing = false) {
+    for (bool probing = true; samples[0].size() < paired.most_rounds(); probing = false) {
       std::vector<ModelRun> running;
       std::vector<std::size_t> numbers;
       for (std::size_t i = 0; i < count; ++i)
         if (goes_on[i] != 0) {
-          running.push_back(files.runs[i]);
+          running.push_back(runs[i]);
           numbers.push_back(i);
         }
-      if (running.empty() || (spent > seconds_of_graphs && samples[0].size() >= fewest_rounds_of_graphs)) break;
+      if (running.empty() || (spent > most_seconds && samples[0].size() >= fewest_rounds_of_graphs)) break;
       TASO_ASSIGN(const std::vector<ModelTimes> times, worker.interleave(running, request));
       double round = 0, fastest = times[0].seconds.empty() ? 0 : times[0].seconds[0];
       for (const ModelTimes& one : times) {
@@ -402,22 +419,12 @@ Expected<std::map<std::string, double>> WorkerTarget::profile(const TimedGraph& 
 }
 
 Expected<GraphTimes> WorkerTarget::measure_graphs(std::span<const TimedGraph> graphs) {
-  TASO_CHECK(!graphs.empty(), "nothing to time");
-  Files files;
   std::vector<char> is_reference;
-  // The first graph stands at both ends of the round: the A/A pair.
-  for (std::size_t i = 0; i <= graphs.size(); ++i) {
-    const TimedGraph& timed = graphs[i % graphs.size()];
-    ModelRun run{state_->folder->next(), {}, 0};
-    TASO_ASSIGN(run.inputs, state_->inputs_of(*timed.graph));
-    files.runs.push_back(run);
-    TASO_ASSIGN(const SaveReport written, state_->model->save(*timed.graph, run.file));
-    (void)written;
-    if (i < graphs.size()) is_reference.push_back(i == 0 || timed.reference ? 1 : 0);
-  }
-  const PairedTimes paired(std::move(is_reference));
-  TASO_ASSIGN(const auto samples, state_->sample(files, paired));
-  return paired.times(samples);
+  for (const TimedGraph& timed : graphs) is_reference.push_back(timed.reference ? 1 : 0);
+  return compare_in_turn(std::move(is_reference),
+                         [&](const PairedTimes& paired, std::span<const std::size_t> of) {
+                           return state_->sample(graphs, paired, of);
+                         });
 }
 
 void WorkerTarget::set_recorded(std::function<bool(const KernelInfo&)> is_recorded) {

@@ -65,6 +65,7 @@ class FakeTarget : public Target {
     ++timed;
     GraphTimes times;
     times.noise = noise;
+    times.final = final;
     for (std::size_t i = 0; graph_seconds_from_inside && i < graphs.size(); ++i) {
       double sum = 0;
       for (const Launch& launch : test::value_of(plan(*graphs[i].graph)).launches) sum += inside(*launch.kernel);
@@ -97,6 +98,7 @@ class FakeTarget : public Target {
   std::vector<double> graph_seconds;             ///< By position; 1 where missing.
   std::optional<ErrorCode> profile_fails;        ///< With this code.
   double noise = 0.02;
+  std::optional<GraphTimes::Final> final;
   std::vector<std::string> measured;
   int timed = 0;
   int tenths = 7, caches_measured = 0;

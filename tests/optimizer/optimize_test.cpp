@@ -87,6 +87,29 @@ TEST_F(ChoiceByTime, ADifferenceWithinTheNoiseIsNoGain) {
   EXPECT_EQ(result.baseline_applications, result.applications.size());
 }
 
+TEST_F(ChoiceByTime, AfterAFinalItsNoiseCountsAndItsGraphAlone) {
+  target.graph_seconds = {1.0, 1.1, 0.99, 0.95, 0.95};
+  target.noise = 0.1;
+  target.final = GraphTimes::Final{2, 0.005};
+  const OptimizeResult result = run();
+  EXPECT_EQ(result.choice, Choice::optimized);
+  EXPECT_EQ(result.result.measured_seconds, 0.99);
+  EXPECT_EQ(result.noise, 0.005);
+  EXPECT_EQ(result.noise_of_all, 0.1);
+  EXPECT_TRUE(result.contenders[2].in_final);
+  // Recorded, with the date.
+  const OptimizeResult again = run();
+  EXPECT_EQ(again.result.measured_seconds, 0.99);
+  EXPECT_EQ(again.noise, 0.005);
+  EXPECT_EQ(again.noise_of_all, 0.1);
+  EXPECT_GT(again.timed_on, 0);
+  EXPECT_EQ(target.timed, 1);
+  // What was best before the final, and is not after it, is not taken, nor is any other.
+  database = CostDatabase::in_memory("fake device");
+  target.final = GraphTimes::Final{2, 0.02};
+  EXPECT_FALSE(run().gain);
+}
+
 TEST_F(ChoiceByTime, TheOriginalComesBackWhenTheBaselineIsSlower) {
   target.graph_seconds = {1.0, 0.8, 1.2, 1.2, 1.2};
   const OptimizeResult result = run();

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "support/random.h"
@@ -43,36 +46,69 @@ TEST(MedianInterval, MissesTheMedianAsOftenAsAllowed) {
   EXPECT_LE(missed, draws / 10);
 }
 
-/// Graphs with these times, run in turn on a machine that drifts, with skewed noise; the copy of the first one and each
-/// graph may be off by a share that stays.
+/// Graphs with these times, run in turn on a machine that drifts, with skewed noise; each executor may be off by a share
+/// that stays, and later ones may be faster than earlier ones.
 struct Simulation {
   std::vector<double> seconds;
   std::vector<char> is_reference;
-  double noise = 0.05, stays = 0;
-  std::size_t rounds = 0;  ///< That were run.
+  double noise = 0.05, stays = 0, trend = 0;
+  std::size_t runs_at_most = 100000;  ///< Of all executors in one comparison: a limit of time.
+  std::size_t rounds = 0;             ///< That were run.
+  std::vector<std::vector<std::size_t>> compared;  ///< Which graphs, per comparison.
 
-  GraphTimes run(std::uint64_t seed) {
-    Random random(seed, "machine");
-    std::vector<double> base = seconds;
-    base.push_back(seconds[0]);
-    for (double& time : base) time *= 1 + stays * random.uniform();
-    const PairedTimes paired(is_reference);
+  Samples sample(const PairedTimes& paired, std::span<const std::size_t> of, Random& random) {
+    compared.emplace_back(of.begin(), of.end());
+    std::vector<double> base;
+    for (const std::size_t graph : paired.executors())
+      base.push_back(seconds[of[graph]] * (1 + stays * random.uniform()) *
+                     (1 - trend * static_cast<double>(base.size())));
     Samples samples(base.size());
     std::vector<char> goes_on(base.size(), 1);
-    for (rounds = 0; rounds < 201 && std::count(goes_on.begin(), goes_on.end(), 1) > 0; ++rounds) {
-      const double drift = 1 + 0.3 * std::sin(static_cast<double>(rounds) / 10 + static_cast<double>(seed));
+    const double phase = 100 * random.uniform();
+    std::size_t runs = 0;
+    for (rounds = 0; rounds < paired.most_rounds() && runs < runs_at_most && std::count(goes_on.begin(), goes_on.end(), 1) > 0;
+         ++rounds) {
+      const double drift = 1 + 0.3 * std::sin(static_cast<double>(rounds) / 10 + phase);
       for (std::size_t i = 0; i < base.size(); ++i)
-        if (goes_on[i] != 0)
+        if (goes_on[i] != 0) {
           samples[i].push_back(1e6 * drift * base[i] * (1 + noise * std::pow(random.uniform(), 4) * 4));
+          ++runs;
+        }
       paired.after_round(samples, goes_on);
     }
-    return paired.times(samples);
+    return samples;
+  }
+
+  /// In one stage.
+  GraphTimes run(std::uint64_t seed) {
+    Random random(seed, "machine");
+    const PairedTimes paired(is_reference);
+    std::vector<std::size_t> all(seconds.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    return paired.times(sample(paired, all, random));
+  }
+
+  GraphTimes run_in_stages(std::uint64_t seed) {
+    Random random(seed, "machine");
+    return compare_in_turn(is_reference,
+                           [&](const PairedTimes& paired, std::span<const std::size_t> of) {
+                             return Expected<Samples>(sample(paired, of, random));
+                           })
+        .value();
   }
 
   bool gains(const GraphTimes& times, std::size_t graph) const {
+    if (times.final && times.final->graph != graph) return false;
+    const double noise_of = times.final ? times.final->noise : times.noise;
     for (std::size_t i = 0; i < is_reference.size(); ++i)
-      if (is_reference[i] != 0 && !(times.seconds[graph] < times.seconds[i] * (1 - times.noise))) return false;
+      if (is_reference[i] != 0 && !(times.seconds[graph] < times.seconds[i] * (1 - noise_of))) return false;
     return true;
+  }
+  /// Whether any graph that is no reference does.
+  bool gains(const GraphTimes& times) const {
+    for (std::size_t i = 0; i < is_reference.size(); ++i)
+      if (is_reference[i] == 0 && gains(times, i)) return true;
+    return false;
   }
 };
 
@@ -125,15 +161,107 @@ TEST(PairedTimes, BothReferencesMustBeBeaten) {
   EXPECT_NEAR(times.seconds[2] / times.seconds[0], 0.9, 0.02);
 }
 
+TEST(PairedTimes, CopiesStandBackwardsBehindTheGraphs) {
+  EXPECT_EQ(PairedTimes({1, 0, 0}).executors(), (std::vector<std::size_t>{0, 1, 2, 0}));
+  EXPECT_EQ(PairedTimes({1, 1, 0}, final_looks, true).executors(), (std::vector<std::size_t>{0, 1, 2, 2, 0}));
+  EXPECT_EQ(PairedTimes({1}).executors(), (std::vector<std::size_t>{0, 0}));
+}
+
+TEST(CompareInTurn, EqualGraphsHardlyEverSeemFaster) {
+  struct Machine {
+    double noise, stays, trend;
+  };
+  for (const Machine& machine : {Machine{0.05, 0, 0}, {0.05, 0.01, 0}, {0.02, 0, 0.004}, {0.15, 0.005, 0.002}}) {
+    int gains = 0;
+    constexpr int runs = 1000;
+    for (int run = 0; run < runs; ++run) {
+      Simulation equal{{1, 1.01, 1, 1, 1}, {1, 1, 0, 0, 0}, machine.noise, machine.stays, machine.trend};
+      equal.runs_at_most = 400;
+      gains += equal.gains(equal.run_in_stages(static_cast<std::uint64_t>(run))) ? 1 : 0;
+    }
+    EXPECT_LE(gains, runs / 100) << machine.noise << " " << machine.stays << " " << machine.trend;
+  }
+}
+
+/// Six graphs that take turns have few rounds in the time there is; two that are left have more.
+TEST(CompareInTurn, AGainNearTheNoiseIsFoundInAFinal) {
+  int in_one_stage = 0, in_stages = 0;
+  constexpr int runs = 200;
+  for (int run = 0; run < runs; ++run) {
+    Simulation machine{{1, 1.02, 0.95, 0.965, 0.99, 1}, {1, 1, 0, 0, 0, 0}, 0.06};
+    machine.runs_at_most = 200;
+    const auto seed = static_cast<std::uint64_t>(run);
+    in_one_stage += machine.gains(machine.run(seed)) ? 1 : 0;
+    in_stages += machine.gains(machine.run_in_stages(seed)) ? 1 : 0;
+  }
+  EXPECT_LT(in_one_stage, runs * 7 / 10);
+  EXPECT_GT(in_stages, runs * 9 / 10);
+}
+
+TEST(CompareInTurn, OnlyWhatIsOpenHasAFinal) {
+  const auto compared = [](std::vector<double> seconds, std::vector<char> is_reference) {
+    Simulation machine{std::move(seconds), std::move(is_reference), 0.04, 0.02};
+    const GraphTimes times = machine.run_in_stages(11);
+    EXPECT_EQ(times.final.has_value(), machine.compared.size() == 2);
+    return machine.compared.size() == 2 ? machine.compared[1] : std::vector<std::size_t>();
+  };
+  using Graphs = std::vector<std::size_t>;
+  EXPECT_EQ(compared({1, 0.8}, {1, 0}), Graphs());        // faster
+  EXPECT_EQ(compared({1, 1.3}, {1, 0}), Graphs());        // slower
+  EXPECT_EQ(compared({1, 1, 1.3}, {1, 1, 0}), Graphs());  // nothing to choose between references
+  EXPECT_EQ(compared({1}, {1}), Graphs());
+  EXPECT_EQ(compared({1, 0.98}, {1, 0}), (Graphs{0, 1}));
+  EXPECT_EQ(compared({1, 1.3, 0.98}, {1, 1, 0}), (Graphs{0, 2}));           // a reference far behind has no part
+  EXPECT_EQ(compared({1, 0.97, 1.3}, {1, 1, 0}), (Graphs{1, 0}));           // references among themselves
+  EXPECT_EQ(compared({1.01, 1, 1.2, 0.97}, {1, 1, 0, 0}), (Graphs{1, 0, 3}));  // the better reference first
+}
+
+TEST(CompareInTurn, TimesOfTheFinalReplaceThoseBefore) {
+  int stage = 0;
+  const GraphTimes times = compare_in_turn({1, 0, 1}, [&](const PairedTimes& paired, std::span<const std::size_t> of) {
+                             // First 1 takes 0.98 times as long as 0, in the final 0.9 times.
+                             const std::vector<double> first = {100, 98, 104, 102}, last = {200, 208, 180, 180, 200};
+                             EXPECT_EQ(paired.is_final(), stage == 1);
+                             EXPECT_EQ(of.size(), 3U);
+                             Samples samples;
+                             for (const double time : stage++ == 0 ? first : last) samples.emplace_back(45, time);
+                             return Expected<Samples>(std::move(samples));
+                           }).value();
+  ASSERT_TRUE(times.final);
+  EXPECT_EQ(times.final->graph, 1U);
+  EXPECT_NEAR(times.seconds[0], 101e-6, 1e-9);
+  EXPECT_NEAR(times.seconds[1], 90.9e-6, 1e-9);
+  EXPECT_NEAR(times.seconds[2], 105.04e-6, 1e-9);
+  EXPECT_EQ(times.final->noise, least_gain);
+  EXPECT_NEAR(times.noise, 0.02, 1e-3);
+}
+
+TEST(CompareInTurn, AFinalThatFailsIsAnError) {
+  const Expected<GraphTimes> times =
+      compare_in_turn({1, 0}, [&](const PairedTimes& paired, std::span<const std::size_t> /*of*/) -> Expected<Samples> {
+        if (paired.is_final()) return Error{ErrorCode::interrupted, "stop", {}};
+        return Samples{std::vector<double>(45, 100), std::vector<double>(45, 98), std::vector<double>(45, 102)};
+      });
+  ASSERT_FALSE(times.ok());
+  EXPECT_EQ(times.error().code, ErrorCode::interrupted);
+}
+
 TEST(PairedTimes, NearTheNoise) {
   const std::vector<char> is_reference = {1, 0};
-  const auto near = [&](double seconds) { return is_near_the_noise({{1, seconds}, 0.04, 0}, is_reference); };
+  const auto near = [&](double seconds) { return is_near_the_noise({{1, seconds}, 0.04, {}, 0}, is_reference); };
   EXPECT_FALSE(near(1.1));
   EXPECT_FALSE(near(0.985));
   EXPECT_TRUE(near(0.97));
   EXPECT_TRUE(near(0.95));
   EXPECT_FALSE(near(0.9));
-  EXPECT_FALSE(is_near_the_noise({{1, 0.96}, 0.04, 0}, {1, 1}));  // nothing but references
+  EXPECT_FALSE(is_near_the_noise({{1, 0.96}, 0.04, {}, 0}, {1, 1}));  // nothing but references
+  // After a final its own noise counts, and of what was no reference its graph alone.
+  const auto in_final = [](double first, double second, std::size_t graph) {
+    return is_near_the_noise({{1, 1.02, first, second}, 0.04, GraphTimes::Final{graph, 0.02}, 0}, {1, 1, 0, 0});
+  };
+  EXPECT_TRUE(in_final(0.98, 0.9, 2));
+  EXPECT_FALSE(in_final(0.95, 0.98, 2));
+  EXPECT_TRUE(in_final(0.98, 0.9, 1));  // two references, 2 % apart
 }
 
 }  // namespace
