@@ -38,31 +38,42 @@ void time_whole(const std::vector<Competitor*>& competitors, MeasuredCosts& meas
     }
     result.noise_of_all = times->noise;
     result.noise = times->final ? times->final->noise : times->noise;
-    result.had_final = times->final.has_value();
     result.timed_on = times->date;
   }
 }
 
-/// Index of the winner: the best graph found if it beats both baseline and original by more than `margin`, else the
-/// baseline; but the original where that beats the baseline so. `by_final`: only what was in it can be found better.
-template <class Value>
-std::size_t pick(const std::vector<Contender>& contenders, const Value& value, double margin, bool by_final = false) {
+/// Index of the winner: the best graph found if it beats both baseline and original by more than `noise`, else the
+/// baseline; but the original where that beats the baseline by more than `of_references`. `may_win`: which of the graphs
+/// found can be the best.
+template <class Value, class MayWin>
+std::size_t pick(const std::vector<Contender>& contenders, const Value& value, double noise, double of_references,
+                 const MayWin& may_win) {
   std::size_t best = baseline;
-  if (value(contenders[original]) < value(contenders[baseline]) * (1 - margin)) best = original;
+  if (value(contenders[original]) < value(contenders[baseline]) * (1 - of_references)) best = original;
   const double reference = std::min(value(contenders[baseline]), value(contenders[original]));
   for (std::size_t i = first_found; i < contenders.size(); ++i)
-    if ((!by_final || contenders[i].in_final) && value(contenders[i]) < reference * (1 - margin) &&
+    if (may_win(contenders[i]) && value(contenders[i]) < reference * (1 - noise) &&
         (best < first_found || value(contenders[i]) < value(contenders[best])))
       best = i;
   return best;
 }
 
+/// Where what was in the final stands among the contenders; their number if there was none.
+std::size_t place_of_finalist(const std::vector<Contender>& contenders) {
+  const auto place = std::find_if(contenders.begin(), contenders.end(), [](const Contender& c) { return c.in_final; });
+  return static_cast<std::size_t>(place - contenders.begin());
+}
+
 std::size_t pick(const OptimizeResult& result) {
-  if (result.noise)
+  const std::vector<Contender>& contenders = result.contenders;
+  if (!result.noise)
     return pick(
-        result.contenders, [](const Contender& c) { return *c.seconds; }, *result.noise, result.had_final);
+        contenders, [](const Contender& c) { return c.cost; }, equal_costs, equal_costs,
+        [](const Contender&) { return true; });
+  const bool had_final = place_of_finalist(contenders) < contenders.size();
   return pick(
-      result.contenders, [](const Contender& c) { return c.cost; }, equal_costs);
+      contenders, [](const Contender& c) { return *c.seconds; }, *result.noise, noise_of_references(result),
+      [&](const Contender& c) { return !had_final || c.in_final; });
 }
 
 /// Says which operators of a plan the device leaves to the host, with their numbers of launches.
@@ -88,6 +99,12 @@ const char* to_string(Choice choice) {
       return "optimized";
   }
   return "?";
+}
+
+double noise_of_references(const OptimizeResult& result) {
+  const std::size_t finalist = place_of_finalist(result.contenders);
+  const bool had_part = finalist >= first_found && finalist < result.contenders.size();
+  return had_part ? result.noise_of_all : *result.noise;
 }
 
 std::vector<Competitor*> competitors_of(Prepared& prepared, Findings& found) {

@@ -105,7 +105,7 @@ struct Contender {
   std::string name;               ///< "original", "baseline", "candidate 1", "fewest launches", ...
   double cost = 0;                ///< By the cost model.
   std::optional<double> seconds;  ///< Timed whole, where the cost model uses time.
-  bool in_final = false;          ///< What GraphTimes::final was about.
+  bool in_final = false;          ///< GraphTimes::final was about this one.
 };
 
 /// A kernel that takes another time inside the graphs than by itself.
@@ -128,8 +128,7 @@ struct OptimizeResult {
   /// Relative, of the whole-graph times that decided: those of the final, if there was one. Set if and only if graphs
   /// were timed.
   std::optional<double> noise;
-  double noise_of_all = 0;  ///< Of the times of all contenders; then also set.
-  bool had_final = false;   ///< Only what was in it can be faster than the references.
+  double noise_of_all = 0;  ///< The same of the times of all contenders, before a final.
   int timed_on = 0;             ///< The date of recorded whole-graph times, as 20261126; 0: they are of this run.
   /// Times of graphs contradicted the sums of their kernels' times: these were corrected, and the search went on.
   std::vector<CorrectedPrice> corrected;

@@ -13,6 +13,9 @@ namespace taso {
 namespace {
 
 constexpr std::size_t few_rounds = 17;
+/// What two copies differ by is believed as far as an interval goes that holds the truth as often as not: few rounds say
+/// little of it, and their noise is in the intervals of what is compared already.
+constexpr double probable_error = 0.5;
 /// Graphs that are so much slower than a reference in each of the first rounds are not run any more.
 constexpr std::size_t first_rounds = 3;
 constexpr double clearly_slower = 1.05;
@@ -94,15 +97,15 @@ MedianInterval median_interval(std::vector<double> samples, double error) {
 std::vector<std::size_t> PairedTimes::executors() const {
   std::vector<std::size_t> graphs(is_reference_.size());
   std::iota(graphs.begin(), graphs.end(), std::size_t{0});
-  if (last_twice_) graphs.push_back(graphs.back());
+  if (is_final_) graphs.push_back(graphs.back());
   graphs.push_back(0);
   return graphs;
 }
 
 std::size_t PairedTimes::copy_of(std::size_t graph) const {
   const std::size_t graphs = is_reference_.size();
-  if (graph == 0) return last_twice_ ? graphs + 1 : graphs;
-  return last_twice_ && graph + 1 == graphs ? graphs : graph;
+  if (graph == 0) return is_final_ ? graphs + 1 : graphs;
+  return is_final_ && graph + 1 == graphs ? graphs : graph;
 }
 
 std::vector<double> PairedTimes::ratios(const Samples& samples, std::size_t graph, std::size_t reference) const {
@@ -110,11 +113,12 @@ std::vector<double> PairedTimes::ratios(const Samples& samples, std::size_t grap
                    mean_of(samples[reference], samples[copy_of(reference)]));
 }
 
-double PairedTimes::difference_of_copies(const Samples& samples) const {
+double PairedTimes::difference_of_copies(const Samples& samples, double error) const {
   const auto difference = [&](std::size_t graph) {
-    return std::abs(median_of(ratios_of(samples[copy_of(graph)], samples[graph])) - 1);
+    const MedianInterval seen = median_interval(ratios_of(samples[copy_of(graph)], samples[graph]), error);
+    return std::max({0.0, seen.low - 1, 1 - seen.high});
   };
-  return last_twice_ ? (difference(0) + difference(is_reference_.size() - 1)) / 2 : difference(0);
+  return is_final_ ? (difference(0) + difference(is_reference_.size() - 1)) / 2 : difference(0);
 }
 
 MedianInterval PairedTimes::interval(const Samples& samples, std::size_t graph, std::size_t reference) const {
@@ -133,30 +137,25 @@ void PairedTimes::after_round(const Samples& samples, std::vector<char>& goes_on
   }
   if (alone && rounds >= first_rounds) std::fill(goes_on.begin(), goes_on.end(), 0);
   if (std::find(looks_.rounds.begin(), looks_.rounds.end(), rounds) == looks_.rounds.end()) return;
-  const double copies = difference_of_copies(samples), least = std::max(least_gain, copies);
+  const double noise = noise_of(samples);
+  const double least = std::max(least_gain, difference_of_copies(samples, looks_.error_of_one()));
   const auto decided = [&](std::size_t graph, std::size_t reference) {
     const MedianInterval seen = interval(samples, graph, reference);
     // A gain that would have to be twice what the samples say is not waited for.
     const bool out_of_reach = rounds >= few_rounds && seen.median > 1 - least / 2;
-    return seen.median < 1 - std::max(least_gain, copies + width_of(seen)) || seen.low > 1 - least || out_of_reach;
+    return seen.median < 1 - noise || seen.low > 1 - least || out_of_reach;
   };
-  for (std::size_t graph = 1; graph < graphs; ++graph)
+  for (std::size_t graph = first_judged(); graph < graphs; ++graph)
     for (std::size_t reference = 0; reference < graph; ++reference)
       if (goes_on[graph] != 0 && goes_on[reference] != 0 && is_reference_[reference] != 0 && !decided(graph, reference))
         return;
   std::fill(goes_on.begin(), goes_on.end(), 0);
 }
 
-GraphTimes PairedTimes::times(const Samples& samples) const {
-  TASO_CHECK(samples.size() == executors().size(), "samples of each executor");
-  std::vector<double> first = samples[0];
-  first.insert(first.end(), samples.back().begin(), samples.back().end());
-  GraphTimes times;
-  times.seconds.push_back(median_of(first) * 1e-6);
+double PairedTimes::noise_of(const Samples& samples) const {
   double widest = 0;
   const std::size_t rounds = samples[0].size();
-  for (std::size_t graph = 1; graph < is_reference_.size(); ++graph) {
-    times.seconds.push_back(times.seconds[0] * median_of(ratios(samples, graph, 0)));
+  for (std::size_t graph = first_judged(); graph < is_reference_.size(); ++graph) {
     // What was given up early is far away: its few samples say nothing of the noise.
     if (samples[graph].size() < std::max(rounds, first_rounds + 1)) continue;
     for (std::size_t reference = 0; reference < graph; ++reference) {
@@ -165,7 +164,18 @@ GraphTimes PairedTimes::times(const Samples& samples) const {
       widest = std::max(widest, std::isfinite(width) ? width : 1.0);
     }
   }
-  times.noise = std::max(least_gain, difference_of_copies(samples) + widest);
+  return std::max(least_gain, difference_of_copies(samples, probable_error) + widest);
+}
+
+GraphTimes PairedTimes::times(const Samples& samples) const {
+  TASO_CHECK(samples.size() == executors().size(), "samples of each executor");
+  std::vector<double> first = samples[0];
+  first.insert(first.end(), samples.back().begin(), samples.back().end());
+  GraphTimes times;
+  times.seconds.push_back(median_of(first) * 1e-6);
+  for (std::size_t graph = 1; graph < is_reference_.size(); ++graph)
+    times.seconds.push_back(times.seconds[0] * median_of(ratios(samples, graph, 0)));
+  times.noise = noise_of(samples);
   return times;
 }
 

@@ -53,15 +53,15 @@ inline constexpr Looks final_looks{rounds_of_looks, allowed_error / 2};
 /// Samples of graphs that are compared with references, the first of which has a copy, as executors of one run.
 class PairedTimes {
  public:
-  /// `is_reference`: per graph; the first one is. `last_twice`: the last graph has a copy, too.
-  explicit PairedTimes(std::vector<char> is_reference, Looks looks = all_looks, bool last_twice = false)
-      : is_reference_(std::move(is_reference)), looks_(looks), last_twice_(last_twice) {}
+  /// `is_reference`: per graph; the first one is. `is_final`: the last graph alone is judged, and has a copy, too.
+  explicit PairedTimes(std::vector<char> is_reference, Looks looks = all_looks, bool is_final = false)
+      : is_reference_(std::move(is_reference)), looks_(looks), is_final_(is_final) {}
 
   /// The graph that each executor runs, in the order in which they are opened and run in each round: all graphs, then
   /// the copies backwards. So what later executors gain or lose as such (one after the other finds other memory)
   /// is the same for the two copies of each graph together. Samples are those of executors in this order.
   [[nodiscard]] std::vector<std::size_t> executors() const;
-  [[nodiscard]] bool is_final() const { return last_twice_; }
+  [[nodiscard]] bool is_final() const { return is_final_; }
   /// There are no more rounds.
   [[nodiscard]] std::size_t most_rounds() const { return looks_.rounds.back(); }
   /// To be called after every round: clears the entries of executors that need no further samples, and all of them once
@@ -72,6 +72,8 @@ class PairedTimes {
 
  private:
   using Samples = std::vector<std::vector<double>>;
+  /// What is compared with references is this graph and those behind it.
+  [[nodiscard]] std::size_t first_judged() const { return is_final_ ? is_reference_.size() - 1 : 1; }
   /// The place of a graph's copy among the executors; that of the graph itself if it has none.
   [[nodiscard]] std::size_t copy_of(std::size_t graph) const;
   /// Seconds of a graph over those of another one, of the rounds that both took part in; where one has a copy, the mean
@@ -79,11 +81,14 @@ class PairedTimes {
   [[nodiscard]] std::vector<double> ratios(const Samples& samples, std::size_t graph, std::size_t reference) const;
   /// Relative difference of two graphs that may come from which of their copies one looks at: the slower copy of a
   /// faster graph must be faster than the faster one of the other. A graph without a copy counts like the first one.
-  [[nodiscard]] double difference_of_copies(const Samples& samples) const;
+  /// The least one in the intervals that miss the truth with this probability.
+  [[nodiscard]] double difference_of_copies(const Samples& samples, double error) const;
+  /// GraphTimes::noise.
+  [[nodiscard]] double noise_of(const Samples& samples) const;
   [[nodiscard]] MedianInterval interval(const Samples& samples, std::size_t graph, std::size_t reference) const;
   std::vector<char> is_reference_;
   Looks looks_;
-  bool last_twice_;
+  bool is_final_;
 };
 
 /// Runs graphs in turn and takes samples for a comparison, in microseconds: executors() says of which graphs, by their

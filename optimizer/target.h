@@ -70,7 +70,7 @@ struct GraphTimes {
   /// that are no references, this one alone may then be called faster.
   struct Final {
     std::size_t graph = 0;
-    double noise = 0;  ///< Of this graph and the references.
+    double noise = 0;  ///< Of this graph compared with each reference.
   };
   std::optional<Final> final;
   int date = 0;  ///< When they were recorded, as 20261126; 0: just now.

@@ -54,7 +54,7 @@ struct Simulation {
   double noise = 0.05, stays = 0, trend = 0;
   std::size_t runs_at_most = 100000;  ///< Of all executors in one comparison: a limit of time.
   std::size_t rounds = 0;             ///< That were run.
-  std::vector<std::vector<std::size_t>> compared;  ///< Which graphs, per comparison.
+  std::vector<std::vector<std::size_t>> compared = {};  ///< Which graphs, per comparison.
 
   Samples sample(const PairedTimes& paired, std::span<const std::size_t> of, Random& random) {
     compared.emplace_back(of.begin(), of.end());
@@ -188,19 +188,19 @@ TEST(CompareInTurn, AGainNearTheNoiseIsFoundInAFinal) {
   int in_one_stage = 0, in_stages = 0;
   constexpr int runs = 200;
   for (int run = 0; run < runs; ++run) {
-    Simulation machine{{1, 1.02, 0.95, 0.965, 0.99, 1}, {1, 1, 0, 0, 0, 0}, 0.06};
+    Simulation machine{{1, 1.02, 0.95, 0.965, 0.99, 1}, {1, 1, 0, 0, 0, 0}, 0.03};
     machine.runs_at_most = 200;
     const auto seed = static_cast<std::uint64_t>(run);
     in_one_stage += machine.gains(machine.run(seed)) ? 1 : 0;
     in_stages += machine.gains(machine.run_in_stages(seed)) ? 1 : 0;
   }
-  EXPECT_LT(in_one_stage, runs * 7 / 10);
+  EXPECT_LT(in_one_stage, runs / 2);
   EXPECT_GT(in_stages, runs * 9 / 10);
 }
 
 TEST(CompareInTurn, OnlyWhatIsOpenHasAFinal) {
   const auto compared = [](std::vector<double> seconds, std::vector<char> is_reference) {
-    Simulation machine{std::move(seconds), std::move(is_reference), 0.04, 0.02};
+    Simulation machine{std::move(seconds), std::move(is_reference), 0.02};
     const GraphTimes times = machine.run_in_stages(11);
     EXPECT_EQ(times.final.has_value(), machine.compared.size() == 2);
     return machine.compared.size() == 2 ? machine.compared[1] : std::vector<std::size_t>();
@@ -210,17 +210,17 @@ TEST(CompareInTurn, OnlyWhatIsOpenHasAFinal) {
   EXPECT_EQ(compared({1, 1.3}, {1, 0}), Graphs());        // slower
   EXPECT_EQ(compared({1, 1, 1.3}, {1, 1, 0}), Graphs());  // nothing to choose between references
   EXPECT_EQ(compared({1}, {1}), Graphs());
-  EXPECT_EQ(compared({1, 0.98}, {1, 0}), (Graphs{0, 1}));
-  EXPECT_EQ(compared({1, 1.3, 0.98}, {1, 1, 0}), (Graphs{0, 2}));           // a reference far behind has no part
-  EXPECT_EQ(compared({1, 0.97, 1.3}, {1, 1, 0}), (Graphs{1, 0}));           // references among themselves
-  EXPECT_EQ(compared({1.01, 1, 1.2, 0.97}, {1, 1, 0, 0}), (Graphs{1, 0, 3}));  // the better reference first
+  EXPECT_EQ(compared({1, 0.988}, {1, 0}), (Graphs{0, 1}));
+  EXPECT_EQ(compared({1, 1.3, 0.988}, {1, 1, 0}), (Graphs{0, 2}));           // a reference far behind has no part
+  EXPECT_EQ(compared({1, 0.988, 1.3}, {1, 1, 0}), (Graphs{1, 0}));           // references among themselves
+  EXPECT_EQ(compared({1.01, 1, 1.2, 0.988}, {1, 1, 0, 0}), (Graphs{1, 0, 3}));  // the better reference first
 }
 
 TEST(CompareInTurn, TimesOfTheFinalReplaceThoseBefore) {
   int stage = 0;
   const GraphTimes times = compare_in_turn({1, 0, 1}, [&](const PairedTimes& paired, std::span<const std::size_t> of) {
-                             // First 1 takes 0.98 times as long as 0, in the final 0.9 times.
-                             const std::vector<double> first = {100, 98, 104, 102}, last = {200, 208, 180, 180, 200};
+                             // First 1 takes 0.96 times as long as 0, in the final 0.9 times.
+                             const std::vector<double> first = {100, 98, 104, 104}, last = {200, 208, 180, 180, 200};
                              EXPECT_EQ(paired.is_final(), stage == 1);
                              EXPECT_EQ(of.size(), 3U);
                              Samples samples;
@@ -229,18 +229,18 @@ TEST(CompareInTurn, TimesOfTheFinalReplaceThoseBefore) {
                            }).value();
   ASSERT_TRUE(times.final);
   EXPECT_EQ(times.final->graph, 1U);
-  EXPECT_NEAR(times.seconds[0], 101e-6, 1e-9);
-  EXPECT_NEAR(times.seconds[1], 90.9e-6, 1e-9);
-  EXPECT_NEAR(times.seconds[2], 105.04e-6, 1e-9);
+  EXPECT_NEAR(times.seconds[0], 102e-6, 1e-9);
+  EXPECT_NEAR(times.seconds[1], 91.8e-6, 1e-9);
+  EXPECT_NEAR(times.seconds[2], 106.08e-6, 1e-9);
   EXPECT_EQ(times.final->noise, least_gain);
-  EXPECT_NEAR(times.noise, 0.02, 1e-3);
+  EXPECT_NEAR(times.noise, 0.04, 1e-9);
 }
 
 TEST(CompareInTurn, AFinalThatFailsIsAnError) {
   const Expected<GraphTimes> times =
       compare_in_turn({1, 0}, [&](const PairedTimes& paired, std::span<const std::size_t> /*of*/) -> Expected<Samples> {
         if (paired.is_final()) return Error{ErrorCode::interrupted, "stop", {}};
-        return Samples{std::vector<double>(45, 100), std::vector<double>(45, 98), std::vector<double>(45, 102)};
+        return Samples{std::vector<double>(45, 100), std::vector<double>(45, 98), std::vector<double>(45, 104)};
       });
   ASSERT_FALSE(times.ok());
   EXPECT_EQ(times.error().code, ErrorCode::interrupted);
