@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "optimizer/equal_costs.h"
@@ -19,6 +21,9 @@ constexpr double hardly_better = 0.005;
 
 /// Of the time that is left, so much is the search's; the rest is for timing graphs whole.
 constexpr double share_of_search = 0.6;
+
+/// So many graphs are searched for without one of the rules that made the best one.
+constexpr std::size_t most_left_out = 3;
 
 /// A graph whose predicted time is this many times the baseline's is not timed whole.
 constexpr double hopeless = 1.5;
@@ -66,6 +71,38 @@ class Searches {
     return found;
   }
 
+  /// Adds, for the rules that made the cheapest graph, the cheapest one without each of them (most_left_out of them,
+  /// those applied most often), if it is clearly better than the start and another one.
+  [[nodiscard]] Status without_a_rule(Findings& found) const {
+    if (found.graphs.empty()) return {};
+    const std::vector<RuleApplication>& made_by = found.graphs.front().applications;
+    std::map<std::string, std::size_t> counts;
+    for (std::size_t i = prepared_.start().applications.size(); i < made_by.size(); ++i) ++counts[made_by[i].rule];
+    if (counts.size() < 2) return {};
+    std::vector<std::pair<std::string, std::size_t>> used(counts.begin(), counts.end());
+    std::stable_sort(used.begin(), used.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+    used.resize(std::min(used.size(), most_left_out));
+    for (const auto& [left_out, count] : used) {
+      std::vector<Substitution> rules;
+      for (const Substitution& rule : prepared_.search_rules.rules())
+        if (counts.count(rule.name) > 0 && rule.name != left_out) rules.push_back(rule);
+      SearchOptions one = common_;
+      one.keep = 1;
+      one.choose_layouts = options_.strategy == Strategy::joint;
+      spend(found.search.seconds, one);
+      TASO_ASSIGN(SearchResult result, run(one, RuleIndex(std::move(rules), prepared_.search_rules.catalog()),
+                                           planner_.target(), planner_.model()));
+      found.search.seconds += result.seconds;
+      if (result.stop == StopReason::interrupted) {
+        found.search.stop = StopReason::interrupted;
+        return {};
+      }
+      const double limit = (1 - hardly_better) * prepared_.start().planned.cost;
+      TASO_RETURN_IF_ERROR(add_named("without " + left_out, std::move(result.best[0]), limit, found));
+    }
+    return {};
+  }
+
   /// Adds the graph of fewest launches, if it is another one and not hopeless.
   [[nodiscard]] Status by_launches(Findings& found) const {
     SearchOptions one = common_;
@@ -75,23 +112,30 @@ class Searches {
     const auto launches = make_cost_model({{{1, CostFormula::Term::launches}}}, planner_.measured());
     TASO_ASSIGN(SearchResult fewest, run(one, planner_.target().for_launches(), *launches));
     if (fewest.stop == StopReason::interrupted) found.search.stop = StopReason::interrupted;
-    Candidate& candidate = fewest.best[0];
-    if (!is_less(candidate.cost, fewest.start_cost) || contains(found.graphs, candidate.graph)) return {};
-    std::vector<RuleApplication> applications = from_original(candidate);
-    if (at_all_sizes(applications, options_) != AtAllSizes::holds) return {};
-    const double limit = hopeless * prepared_.start().planned.cost;
-    Expected<PlannedGraph> planned = planner_.plan(std::move(candidate.graph), limit);
-    if (!planned && planned.error().code == ErrorCode::interrupted) found.search.stop = StopReason::interrupted;
-    if (!planned) return unless_unpriced(planned.error());
-    if (planned->cost < limit)
-      found.graphs.push_back({"fewest launches", std::move(*planned), std::move(applications), {}});
-    return {};
+    if (!is_less(fewest.best[0].cost, fewest.start_cost)) return {};
+    return add_named("fewest launches", std::move(fewest.best[0]), hopeless * prepared_.start().planned.cost, found);
   }
 
  private:
   [[nodiscard]] Expected<SearchResult> run(const SearchOptions& options, const Target& target, CostModel& model) const {
+    return run(options, prepared_.search_rules, target, model);
+  }
+  [[nodiscard]] Expected<SearchResult> run(const SearchOptions& options, const RuleIndex& rules, const Target& target,
+                                           CostModel& model) const {
     if (options_.progress != nullptr) options_.progress->begin_search(options.max_steps);
-    return search(prepared_.start().planned.graph, prepared_.search_rules, target, model, options);
+    return search(prepared_.start().planned.graph, rules, target, model, options);
+  }
+
+  /// Adds a graph under a name if it costs less than `limit`, is not there yet and holds at all sizes.
+  [[nodiscard]] Status add_named(std::string name, Candidate candidate, double limit, Findings& found) const {
+    if (contains(found.graphs, candidate.graph) || candidate.graph.equals(prepared_.start().planned.graph)) return {};
+    std::vector<RuleApplication> applications = from_original(candidate);
+    if (at_all_sizes(applications, options_) != AtAllSizes::holds) return {};
+    Expected<PlannedGraph> planned = planner_.plan(std::move(candidate.graph), limit);
+    if (!planned && planned.error().code == ErrorCode::interrupted) found.search.stop = StopReason::interrupted;
+    if (!planned) return unless_unpriced(planned.error());
+    if (planned->cost < limit) found.graphs.push_back({std::move(name), std::move(*planned), std::move(applications), {}});
+    return {};
   }
 
   /// Takes seconds that were used off a search's limit.
@@ -237,11 +281,14 @@ Expected<Findings> find_contenders(const Prepared& prepared, const GraphPlanner&
   if (sifted.refused > 0)
     notes.push_back(
         fmt::format("{} of {} graphs found do not hold at all sizes, and were left out", sifted.refused, seen));
+  // A kind of step may not pay though its kernels do: then the graph without it is better, which competes, too.
   // Times of single kernels miss what kernels share: weights that several of them read, starts and ends. A graph with
   // the fewest launches is often better than its sum says, so it competes where graphs are timed whole.
   if (times_graphs(planner, options) && options.strategy != Strategy::layout &&
-      found.search.stop != StopReason::interrupted)
-    TASO_RETURN_IF_ERROR(searches.by_launches(found));
+      found.search.stop != StopReason::interrupted) {
+    TASO_RETURN_IF_ERROR(searches.without_a_rule(found));
+    if (found.search.stop != StopReason::interrupted) TASO_RETURN_IF_ERROR(searches.by_launches(found));
+  }
   if (times_graphs(planner, options) && options.as_run && found.search.stop != StopReason::interrupted)
     TASO_RETURN_IF_ERROR(take_from_files(prepared, planner, options, found, notes));
   return found;

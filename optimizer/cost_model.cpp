@@ -321,7 +321,9 @@ Expected<GraphTimes> MeasuredCosts::seconds_together(std::string_view kind, cons
   const auto noise = database_->find("noise", prefix);
   for (std::size_t i = 0; noise && i < hashes.size(); ++i)
     if (const auto recorded = database_->find(kind, key(i))) times.seconds.push_back(*recorded);
-  const bool recorded = noise && times.seconds.size() == hashes.size();
+  // Without a word of finals the times are of an earlier version, which had none.
+  const bool recorded = noise && times.seconds.size() == hashes.size() &&
+                        (!measure_ || database_->find("finalist", prefix).has_value());
   if (recorded) {
     times.noise = *noise;
     times.date = static_cast<int>(database_->find("date", prefix).value_or(0));

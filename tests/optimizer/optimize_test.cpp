@@ -253,6 +253,38 @@ class CopyingTarget final : public FakeTarget {
   FakeTarget plain_;
 };
 
+/// By the costs of their kernels both steps pay; one of them does not in the whole graph.
+TEST(WithoutARule, WhatDoesNotPayInTheWholeGraphIsLeftOut) {
+  const Graph graph = graph_of(R"(
+input x f32[1, 8]
+input y f32[1, 8]
+input z f32[1, 8]
+weight a f32[8, 4]
+weight b f32[8, 4]
+output matmul(x, a), matmul(x, b), add(mul(x, y), mul(z, y))
+)");
+  const RuleIndex rules(test_rules(), registry());
+  FakeTarget target;
+  CostDatabase database = CostDatabase::in_memory("fake device");
+  MeasuredCosts measured(target, database, true);
+  const auto model = make_cost_model(value_of(parse_cost_formula("time")), measured);
+  OptimizeOptions options;
+  options.rounding = Rounding::fast;
+  options.timed_candidates = 1;
+  target.graph_seconds = {1.0, 0.9, 0.9, 0.7};
+  const OptimizeResult result = value_of(optimize(graph, rules, library(), measured, *model, options));
+  ASSERT_EQ(result.contenders.size(), 5U);
+  EXPECT_EQ(result.contenders[2].name, "candidate 1");
+  EXPECT_EQ(result.contenders[3].name, "without factor_right");
+  EXPECT_EQ(result.contenders[4].name, "without merge_matmul");
+  EXPECT_EQ(result.result.measured_seconds, 0.7);
+  ASSERT_EQ(result.applications.size(), 1U);
+  EXPECT_EQ(result.applications[0].rule, "factor_right");
+  // What is chosen by costs alone has no need of other graphs.
+  options.timed_candidates = 0;
+  EXPECT_EQ(value_of(optimize(graph, rules, library(), measured, *model, options)).contenders.size(), 3U);
+}
+
 TEST(FewestLaunches, AreThoseOfTheTargetForLaunches) {
   CopyingTarget target;
   const OptimizeResult result = optimize_siblings(target);
