@@ -50,11 +50,17 @@ class WeightedSum final : public CostModel {
       TASO_ASSIGN(const double chosen, choose(plan, target.fuses() ? MeasuredCosts::no_limit : limit));
       if (!plan.layouts) return chosen;
     }
-    if (!plan.open || !target.fuses() || plan.fused) return total(graph, plan, limit);
-    TASO_RETURN_IF_ERROR(target.fuse(graph, plan));
+    std::shared_ptr<const KernelPlan> prepared = std::exchange(plan.by_rule, nullptr);
+    if (!plan.open || !target.fuses() || (plan.fused && !prepared)) return total(graph, plan, limit);
+    if (!plan.fused) TASO_RETURN_IF_ERROR(target.fuse(graph, plan));
     TASO_ASSIGN(const double chosen, total(graph, plan, limit));
     // In the layouts that are best for kernels by themselves less may be fused than in those of the rule.
-    TASO_ASSIGN(KernelPlan by_rule, target.plan(graph));
+    KernelPlan by_rule;
+    if (prepared) {
+      by_rule = *prepared;
+    } else {
+      TASO_ASSIGN(by_rule, target.plan(graph));
+    }
     const Expected<double> of_rule = total(graph, by_rule, std::min(limit, chosen));
     if (!of_rule && of_rule.error().code != ErrorCode::cost_missing) return of_rule.error();
     if (!of_rule || *of_rule >= chosen) return chosen;
@@ -74,21 +80,26 @@ class WeightedSum final : public CostModel {
     return moved->cost;
   }
 
-  void prepare(std::span<KernelPlan* const> plans) override {
+  void prepare(std::span<const Unpriced> graphs) override {
     // Prices are looked up by one thread: the database is no place for several.
     std::unordered_map<const KernelInfo*, Price> known;
-    for (const KernelPlan* plan : plans)
-      if (plan->open && !plan->layouts)
-        for (const auto& kernel : plan->open->kernels)
+    for (const Unpriced& one : graphs)
+      if (one.plan->open && !one.plan->layouts)
+        for (const auto& kernel : one.plan->open->kernels)
           if (const auto [place, fresh] = known.emplace(kernel.get(), Price()); fresh) place->second = price(*kernel);
     PriceList prices;
     prices.look_up = [&](const KernelInfo& kernel) { return known.at(&kernel); };
     prices.find_out = [](const KernelInfo&) -> Expected<Price> { return Error{ErrorCode::cost_missing, "", {}}; };
-    tbb::parallel_for(std::size_t{0}, plans.size(), [&](std::size_t i) {
-      KernelPlan& plan = *plans[i];
-      if (!plan.open || plan.layouts) return;
+    const Target& target = measured_->target();
+    tbb::parallel_for(std::size_t{0}, graphs.size(), [&](std::size_t i) {
+      KernelPlan& plan = *graphs[i].plan;
+      if (!plan.open || plan.fused) return;
       Local& local = locals_.local();
-      (void)choose_layouts(plan, prices, MeasuredCosts::no_limit, local.cache, local.statistics);
+      if (!plan.layouts) (void)choose_layouts(plan, prices, MeasuredCosts::no_limit, local.cache, local.statistics);
+      // What fails here fails again in cost(), which says so.
+      if (!plan.layouts || !target.fuses() || !target.fuse(*graphs[i].graph, plan)) return;
+      if (Expected<KernelPlan> by_rule = target.plan(*graphs[i].graph))
+        plan.by_rule = std::make_shared<const KernelPlan>(std::move(*by_rule));
     });
   }
 

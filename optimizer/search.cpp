@@ -390,12 +390,12 @@ class Searcher {
 
   /// Chooses layouts of all new graphs, but of equal ones once.
   void prepare(std::vector<Child>& children) {
-    std::vector<KernelPlan*> plans;
+    std::vector<CostModel::Unpriced> unpriced;
     std::unordered_set<Hash128> hashes;
     for (Child& child : children)
       if (child.kind == Child::Kind::fresh && !child.error && hashes.insert(child.hash).second)
-        plans.push_back(&child.plan);
-    arena_.execute([&] { model_.prepare(plans); });
+        unpriced.push_back({&child.rewrite->graph, &child.plan});
+    arena_.execute([&] { model_.prepare(unpriced); });
   }
 
   std::shared_ptr<State> make_state(const std::shared_ptr<State>& parent, Graph graph, const Hash128& hash, double cost,

@@ -50,6 +50,7 @@ struct KernelPlan {
   std::shared_ptr<const LayoutAssignment> layouts;  ///< Chosen; null: none yet, or fixed.
   std::shared_ptr<const LayoutAttempt> attempt;     ///< A choice that was not final; null: none.
   bool fused = false;                               ///< See Target::fuse.
+  std::shared_ptr<const KernelPlan> by_rule;        ///< Target::plan, where CostModel::prepare has asked for it.
 };
 
 /// A graph to be timed whole.

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "runtime/access.h"
 
@@ -31,8 +32,11 @@ class Fusion {
       : lowered_(lowered),
         rules_(rules),
         cache_(cache),
+        wholes_(lowered.tensors.size()),
+        producers_(lowered.tensors.size()),
         read_by_(lowered.tensors.size()),
-        escapes_(lowered.tensors.size(), 0) {
+        escapes_(lowered.tensors.size(), 0),
+        from_memory_(lowered.steps.size()) {
     note_tensors();
     for (std::size_t step = 0; step < lowered_.steps.size(); ++step) {
       groups_.push_back({{step}, {}});
@@ -115,8 +119,17 @@ class Fusion {
   }
 
  private:
-  /// Who reads each tensor, as it is or as a view of it, and what is read where no step says so.
+  /// Who makes and who reads each tensor, as it is or as a view of it, and what is read where no step says so.
   void note_tensors() {
+    for (TensorIndex i = 0; i < lowered_.tensors.size(); ++i) {
+      TensorIndex whole = i;
+      while (lowered_.tensors[whole].source == Source::view) whole = lowered_.tensors[whole].index;
+      wholes_[i] = whole;
+      whole = i;
+      while (const auto other = reshaped(whole)) whole = *other;
+      const Source source = lowered_.tensors[whole].source;
+      if (source == Source::kernel || source == Source::piece) producers_[i] = lowered_.tensors[whole].step;
+    }
     for (TensorIndex i = 0; i < lowered_.tensors.size(); ++i) {
       const LoweredTensor& tensor = lowered_.tensors[i];
       if (tensor.source != Source::piece) continue;
@@ -129,17 +142,22 @@ class Fusion {
       for (const TensorIndex input : lowered_.steps[step].inputs)
         for (const TensorIndex written : written_for(input))
           if (read_by_[written].empty() || read_by_[written].back() != step) read_by_[written].push_back(step);
+    for (std::size_t step = 0; step < lowered_.steps.size(); ++step)
+      for (const TensorIndex input : lowered_.steps[step].inputs)
+        if (!producer(input))
+          for (const TensorIndex written : written_for(input))
+            from_memory_[step].push_back(lowered_.tensors[written].step);
   }
 
   /// The tensors that steps write, in whose memory a tensor lies.
-  [[nodiscard]] std::vector<TensorIndex> written_for(TensorIndex tensor) const {
-    while (lowered_.tensors[tensor].source == Source::view) tensor = lowered_.tensors[tensor].index;
-    switch (lowered_.tensors[tensor].source) {
+  [[nodiscard]] std::span<const TensorIndex> written_for(TensorIndex tensor) const {
+    const TensorIndex whole = wholes_[tensor];
+    switch (lowered_.tensors[whole].source) {
       case Source::kernel:
       case Source::piece:
-        return {tensor};
+        return {&wholes_[whole], 1};
       case Source::pieces:
-        return pieces_.at(tensor);
+        return pieces_.at(whole);
       case Source::input:
       case Source::weight:
       case Source::view:
@@ -160,12 +178,7 @@ class Fusion {
   }
 
   /// The step that writes a tensor, read as it is or under another shape.
-  [[nodiscard]] std::optional<std::size_t> producer(TensorIndex tensor) const {
-    while (const auto whole = reshaped(tensor)) tensor = *whole;
-    const Source source = lowered_.tensors[tensor].source;
-    if (source != Source::kernel && source != Source::piece) return std::nullopt;
-    return lowered_.tensors[tensor].step;
-  }
+  [[nodiscard]] std::optional<std::size_t> producer(TensorIndex tensor) const { return producers_[tensor]; }
 
   // ---- Requests.
 
@@ -292,7 +305,7 @@ class Fusion {
           reads.emplace(static_cast<std::uint32_t>(*made), false);
           continue;
         }
-        const std::vector<TensorIndex> written = written_for(input);
+        const std::span<const TensorIndex> written = written_for(input);
         for (const TensorIndex tensor : written) reads[lowered_.tensors[tensor].step] = true;
         if (written.empty() && lowered_.tensors[input].source != Source::weight) reads.emplace(steps + input, false);
       }
@@ -502,6 +515,10 @@ class Fusion {
 
   /// Whether it reads a view of what it makes itself, which is in memory only afterwards.
   [[nodiscard]] bool reads_what_it_stores(const Group& group) const {
+    const auto from_memory = [&](std::size_t step) { return !from_memory_[step].empty(); };
+    if (std::none_of(group.members.begin(), group.members.end(), from_memory) &&
+        std::none_of(group.copied.begin(), group.copied.end(), from_memory))
+      return false;
     return std::any_of(group.members.begin(), group.members.end(),
                        [&](std::size_t member) { return reads_from_memory(group, member); });
   }
@@ -509,13 +526,8 @@ class Fusion {
   /// Whether a group reads what a step makes from memory, though it may compute it: as a view that is no reshape.
   [[nodiscard]] bool reads_from_memory(const Group& group, std::size_t step) const {
     const auto reads = [&](std::size_t reader) {
-      const std::vector<TensorIndex>& inputs = lowered_.steps[reader].inputs;
-      return std::any_of(inputs.begin(), inputs.end(), [&](TensorIndex input) {
-        if (producer(input)) return false;
-        const std::vector<TensorIndex> written = written_for(input);
-        return std::any_of(written.begin(), written.end(),
-                           [&](TensorIndex one) { return lowered_.tensors[one].step == step; });
-      });
+      const std::vector<std::size_t>& read = from_memory_[reader];
+      return std::find(read.begin(), read.end(), step) != read.end();
     };
     return std::any_of(group.members.begin(), group.members.end(), reads) ||
            std::any_of(group.copied.begin(), group.copied.end(), reads);
@@ -639,9 +651,12 @@ class Fusion {
   LoweredGraph& lowered_;
   const FusionRules& rules_;
   FusionCache& cache_;
+  std::vector<TensorIndex> wholes_;                         ///< Per tensor: what it is a view of, itself if of none.
+  std::vector<std::optional<std::size_t>> producers_;       ///< Per tensor.
   std::vector<std::vector<std::size_t>> read_by_;           ///< Per tensor that a step writes; ascending.
   std::vector<char> escapes_;                               ///< Such a tensor is an output, or a piece of another.
   std::map<TensorIndex, std::vector<TensorIndex>> pieces_;  ///< Per concatenation made in place.
+  std::vector<std::vector<std::size_t>> from_memory_;       ///< Per step: those of whose results it reads views.
   std::vector<Group> groups_;                               ///< Empty where joined to another.
   std::vector<std::size_t> group_of_;                       ///< Per step.
   std::vector<char> joins_;                                 ///< Per step: it can be a part.

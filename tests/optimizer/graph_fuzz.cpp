@@ -84,7 +84,7 @@ class RandomCost final : public CostModel {
     return sum;
   }
   [[nodiscard]] Expected<double> improve(const Graph&, KernelPlan&, double cost) override { return cost; }
-  void prepare(std::span<KernelPlan* const>) override {}
+  void prepare(std::span<const Unpriced>) override {}
   [[nodiscard]] LayoutStatistics layout_statistics() const override { return statistics_; }
   [[nodiscard]] std::string name() const override { return "random"; }
   [[nodiscard]] bool uses_time() const override { return false; }

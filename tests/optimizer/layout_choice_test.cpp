@@ -337,9 +337,9 @@ TEST(Prepared, PlansCostTheSame) {
   std::vector<double> expected;
   for (const bool known : {false, true, true}) {
     std::vector<KernelPlan> plans;
-    std::vector<KernelPlan*> open;
+    std::vector<CostModel::Unpriced> open;
     for (const Graph& graph : graphs) plans.push_back(value_of(priced.open_plan(graph)));
-    for (KernelPlan& plan : plans) open.push_back(&plan);
+    for (std::size_t i = 0; i < graphs.size(); ++i) open.push_back({&graphs[i], &plans[i]});
     model->prepare(open);
     std::size_t chosen = 0;
     for (std::size_t i = 0; i < graphs.size(); ++i) {
