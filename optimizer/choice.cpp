@@ -36,15 +36,21 @@ void time_whole(const std::vector<Competitor*>& competitors, MeasuredCosts& meas
       result.contenders[i].seconds = times->seconds[place];
       result.contenders[i].in_final = times->final && times->final->graph == place;
     }
-    result.noise_of_all = times->noise;
-    result.noise = times->final ? times->final->noise : times->noise;
+    result.noise = result.noise_of_references = times->noise;
+    if (times->final)
+      (timed[times->final->graph].reference ? result.noise_of_references : *result.noise) = times->final->noise;
+    if (times->cut_short && times->cut_short->code == ErrorCode::interrupted)
+      result.search.stop = StopReason::interrupted;
+    else if (times->cut_short)
+      result.notes.push_back("the final of two graphs failed, what was timed before decides: " +
+                             times->cut_short->message);
     result.timed_on = times->date;
   }
 }
 
 /// Index of the winner: the best graph found if it beats both baseline and original by more than `noise`, else the
-/// baseline; but the original where that beats the baseline by more than `of_references`. `may_win`: which of the graphs
-/// found can be the best.
+/// baseline; but the original where that beats the baseline by more than `of_references`. `may_win`: which of the
+/// graphs found can be the best.
 template <class Value, class MayWin>
 std::size_t pick(const std::vector<Contender>& contenders, const Value& value, double noise, double of_references,
                  const MayWin& may_win) {
@@ -58,21 +64,16 @@ std::size_t pick(const std::vector<Contender>& contenders, const Value& value, d
   return best;
 }
 
-/// Where what was in the final stands among the contenders; their number if there was none.
-std::size_t place_of_finalist(const std::vector<Contender>& contenders) {
-  const auto place = std::find_if(contenders.begin(), contenders.end(), [](const Contender& c) { return c.in_final; });
-  return static_cast<std::size_t>(place - contenders.begin());
-}
-
 std::size_t pick(const OptimizeResult& result) {
   const std::vector<Contender>& contenders = result.contenders;
   if (!result.noise)
     return pick(
         contenders, [](const Contender& c) { return c.cost; }, equal_costs, equal_costs,
         [](const Contender&) { return true; });
-  const bool had_final = place_of_finalist(contenders) < contenders.size();
+  const bool had_final =
+      std::any_of(contenders.begin(), contenders.end(), [](const Contender& c) { return c.in_final; });
   return pick(
-      contenders, [](const Contender& c) { return *c.seconds; }, *result.noise, noise_of_references(result),
+      contenders, [](const Contender& c) { return *c.seconds; }, *result.noise, result.noise_of_references,
       [&](const Contender& c) { return !had_final || c.in_final; });
 }
 
@@ -99,12 +100,6 @@ const char* to_string(Choice choice) {
       return "optimized";
   }
   return "?";
-}
-
-double noise_of_references(const OptimizeResult& result) {
-  const std::size_t finalist = place_of_finalist(result.contenders);
-  const bool had_part = finalist >= first_found && finalist < result.contenders.size();
-  return had_part ? result.noise_of_all : *result.noise;
 }
 
 std::vector<Competitor*> competitors_of(Prepared& prepared, Findings& found) {

@@ -18,7 +18,4 @@ namespace taso {
 [[nodiscard]] Status choose(Prepared& prepared, Findings& found, const GraphPlanner& planner,
                             const OptimizeOptions& options, OptimizeResult& result);
 
-/// Relative difference of the times of baseline and original that may be noise. Graphs were timed.
-[[nodiscard]] double noise_of_references(const OptimizeResult& result);
-
 }  // namespace taso

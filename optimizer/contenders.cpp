@@ -134,7 +134,8 @@ class Searches {
     Expected<PlannedGraph> planned = planner_.plan(std::move(candidate.graph), limit);
     if (!planned && planned.error().code == ErrorCode::interrupted) found.search.stop = StopReason::interrupted;
     if (!planned) return unless_unpriced(planned.error());
-    if (planned->cost < limit) found.graphs.push_back({std::move(name), std::move(*planned), std::move(applications), {}});
+    if (planned->cost < limit)
+      found.graphs.push_back({std::move(name), std::move(*planned), std::move(applications), {}});
     return {};
   }
 
@@ -281,13 +282,13 @@ Expected<Findings> find_contenders(const Prepared& prepared, const GraphPlanner&
   if (sifted.refused > 0)
     notes.push_back(
         fmt::format("{} of {} graphs found do not hold at all sizes, and were left out", sifted.refused, seen));
-  // A kind of step may not pay though its kernels do: then the graph without it is better, which competes, too.
   // Times of single kernels miss what kernels share: weights that several of them read, starts and ends. A graph with
-  // the fewest launches is often better than its sum says, so it competes where graphs are timed whole.
+  // the fewest launches is often better than its sum says, so it competes where graphs are timed whole. And a kind of
+  // step may not pay though its kernels do: graphs without it compete, too.
   if (times_graphs(planner, options) && options.strategy != Strategy::layout &&
       found.search.stop != StopReason::interrupted) {
-    TASO_RETURN_IF_ERROR(searches.without_a_rule(found));
-    if (found.search.stop != StopReason::interrupted) TASO_RETURN_IF_ERROR(searches.by_launches(found));
+    TASO_RETURN_IF_ERROR(searches.by_launches(found));
+    if (found.search.stop != StopReason::interrupted) TASO_RETURN_IF_ERROR(searches.without_a_rule(found));
   }
   if (times_graphs(planner, options) && options.as_run && found.search.stop != StopReason::interrupted)
     TASO_RETURN_IF_ERROR(take_from_files(prepared, planner, options, found, notes));

@@ -14,14 +14,15 @@ namespace taso {
 
 /// What was found.
 struct Findings {
-  /// Cheaper than the baseline, cheapest first; then cheaper ones that lack a rule of the cheapest, and the one of fewest
-  /// launches.
+  /// Cheaper than the baseline, cheapest first; then the one of fewest launches, and cheaper ones that lack a rule of
+  /// the cheapest.
   std::vector<Competitor> graphs;
-  SearchResult search;             ///< Statistics; its graphs are moved out.
+  SearchResult search;  ///< Statistics; its graphs are moved out.
 };
 
 /// Searches as the strategy says, again as long as steps of what was found are newly refused at some size, and, where
-/// graphs are timed whole, without some of the rules and for the fewest launches. After an interrupt: what was found until then.
+/// graphs are timed whole, for the fewest launches and without some of the rules. After an interrupt: what was found
+/// until then.
 [[nodiscard]] Expected<Findings> find_contenders(const Prepared& prepared, const GraphPlanner& planner,
                                                  const OptimizeOptions& options, std::vector<std::string>& notes);
 

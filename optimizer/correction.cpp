@@ -69,7 +69,7 @@ Expected<std::vector<CorrectedPrice>> correct_prices(Prepared& prepared, Finding
     predicted.push_back(sum);
     times.push_back(*result.contenders[i].seconds);
   }
-  const auto pair = contradiction(predicted, times, result.noise_of_all);
+  const auto pair = contradiction(predicted, times, std::max(*result.noise, result.noise_of_references));
   if (!pair) return corrected;
   std::map<std::string, std::pair<const KernelInfo*, double>> mispriced;
   for (const std::size_t i : {pair->first, pair->second})

@@ -97,9 +97,10 @@ class WeightedSum final : public CostModel {
       Local& local = locals_.local();
       if (!plan.layouts) (void)choose_layouts(plan, prices, MeasuredCosts::no_limit, local.cache, local.statistics);
       // What fails here fails again in cost(), which says so.
-      if (!plan.layouts || !target.fuses() || !target.fuse(*graphs[i].graph, plan)) return;
-      if (Expected<KernelPlan> by_rule = target.plan(*graphs[i].graph))
-        plan.by_rule = std::make_shared<const KernelPlan>(std::move(*by_rule));
+      if (!plan.layouts || !target.fuses()) return;
+      Expected<KernelPlan> by_rule = target.plan(*graphs[i].graph);
+      if (!by_rule || !target.fuse(*graphs[i].graph, plan)) return;
+      plan.by_rule = std::make_shared<const KernelPlan>(std::move(*by_rule));
     });
   }
 
@@ -333,15 +334,14 @@ Expected<GraphTimes> MeasuredCosts::seconds_together(std::string_view kind, cons
   for (std::size_t i = 0; noise && i < hashes.size(); ++i)
     if (const auto recorded = database_->find(kind, key(i))) times.seconds.push_back(*recorded);
   // Without a word of finals the times are of an earlier version, which had none.
-  const bool recorded = noise && times.seconds.size() == hashes.size() &&
-                        (!measure_ || database_->find("finalist", prefix).has_value());
+  const bool recorded =
+      noise && times.seconds.size() == hashes.size() && (!measure_ || database_->find("finalist", prefix).has_value());
   if (recorded) {
     times.noise = *noise;
     times.date = static_cast<int>(database_->find("date", prefix).value_or(0));
     const auto finalist = static_cast<std::size_t>(database_->find("finalist", prefix).value_or(0));
     const auto of_final = database_->find("noise of final", prefix);
-    if (of_final && finalist > 0 && finalist <= hashes.size())
-      times.final = GraphTimes::Final{finalist - 1, *of_final};
+    if (of_final && finalist > 0 && finalist <= hashes.size()) times.final = GraphTimes::Final{finalist - 1, *of_final};
   }
   if (!recorded && !measure_)
     return Error{ErrorCode::cost_missing,
@@ -349,6 +349,7 @@ Expected<GraphTimes> MeasuredCosts::seconds_together(std::string_view kind, cons
                  {database_->path()}};
   if (measure_ && (!recorded || is_near_the_noise(times, is_reference))) {
     TASO_ASSIGN(times, time());
+    if (times.cut_short) return times;
     for (std::size_t i = 0; i < hashes.size(); ++i)
       TASO_RETURN_IF_ERROR(database_->replace(kind, key(i), times.seconds[i]));
     const std::size_t finalist = times.final ? times.final->graph + 1 : 0;
@@ -359,10 +360,9 @@ Expected<GraphTimes> MeasuredCosts::seconds_together(std::string_view kind, cons
   }
   for (std::size_t i = 0; i < hashes.size(); ++i) others_[{std::string(kind), key(i)}] = times.seconds[i];
   others_[{"noise", prefix}] = times.noise;
-  if (times.final) {
-    others_[{"finalist", prefix}] = static_cast<double>(times.final->graph + 1);
-    others_[{"noise of final", prefix}] = times.final->noise;
-  }
+  others_[{"finalist", prefix}] = times.final ? static_cast<double>(times.final->graph + 1) : 0;
+  others_.erase({"noise of final", prefix});
+  if (times.final) others_[{"noise of final", prefix}] = times.final->noise;
   if (const auto date = database_->find("date", prefix)) others_[{"date", prefix}] = *date;
   return times;
 }

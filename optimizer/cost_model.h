@@ -122,12 +122,12 @@ class CostModel {
   /// pricing some sixty graphs: for those that are chosen among, not for all that a search meets. Where the user stops
   /// it or the device fails, what was reached until then. Not thread-safe.
   [[nodiscard]] virtual Expected<double> improve(const Graph& graph, KernelPlan& plan, double cost) = 0;
-  /// Chooses the layouts of open plans ahead of cost(), and fuses, several at once in the caller's TBB arena. A plan for
-  /// which something would have to be measured stays open. The outcome is that of cost() alone.
   struct Unpriced {
     const Graph* graph = nullptr;
     KernelPlan* plan = nullptr;  ///< Of the graph.
   };
+  /// Chooses the layouts of open plans ahead of cost(), and fuses, several at once in the caller's TBB arena. A plan
+  /// for which something would have to be measured stays open. The outcome is that of cost() alone.
   virtual void prepare(std::span<const Unpriced> graphs) = 0;
   /// What the choices of layouts have taken.
   [[nodiscard]] virtual LayoutStatistics layout_statistics() const = 0;

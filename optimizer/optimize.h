@@ -125,11 +125,11 @@ struct OptimizeResult {
   GraphSummary original, baseline, result;
   double graph_cost = 0;  ///< Of `graph` as it was found; `result.cost` is that of what runs of its file.
   std::vector<Contender> contenders;
-  /// Relative, of the whole-graph times that decided: those of the final, if there was one. Set if and only if graphs
-  /// were timed.
+  /// Relative differences of whole-graph times that may be noise: of what was found compared with baseline and original
+  /// (in its final, if it had one; set if and only if graphs were timed), and of these two.
   std::optional<double> noise;
-  double noise_of_all = 0;  ///< The same of the times of all contenders, before a final.
-  int timed_on = 0;             ///< The date of recorded whole-graph times, as 20261126; 0: they are of this run.
+  double noise_of_references = 0;
+  int timed_on = 0;  ///< The date of recorded whole-graph times, as 20261126; 0: they are of this run.
   /// Times of graphs contradicted the sums of their kernels' times: these were corrected, and the search went on.
   std::vector<CorrectedPrice> corrected;
   SearchResult search;  ///< Statistics; its graphs are moved out.

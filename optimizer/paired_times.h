@@ -6,7 +6,7 @@
 /// is allowed in all (Bonferroni), and rounds go on only while something is undecided.
 ///
 /// Two executors of one graph may differ for good (where their memory lies): the first graph runs twice, and what its
-/// two copies differ by is never called a gain of another one.
+/// two copies differ by, as far as their samples show that they do, is never called a gain of another one.
 ///
 /// The more graphs take turns, the fewer rounds there are, and the best of several by few rounds is partly the one that
 /// was lucky. So there are two stages (compare_in_turn): all graphs with few rounds, and where the best of them then
@@ -48,18 +48,18 @@ inline constexpr std::array<std::size_t, 6> rounds_of_looks = {11, 17, 27, 45, 9
 /// Where there is one stage; of the first of two, and of the final.
 inline constexpr Looks all_looks{rounds_of_looks, allowed_error};
 inline constexpr Looks first_looks{std::span(rounds_of_looks).first(3), allowed_error / 2};
-inline constexpr Looks final_looks{rounds_of_looks, allowed_error / 2};
+inline constexpr Looks final_looks{std::span(rounds_of_looks).subspan(1), allowed_error / 2};
 
 /// Samples of graphs that are compared with references, the first of which has a copy, as executors of one run.
 class PairedTimes {
  public:
-  /// `is_reference`: per graph; the first one is. `is_final`: the last graph alone is judged, and has a copy, too.
-  explicit PairedTimes(std::vector<char> is_reference, Looks looks = all_looks, bool is_final = false)
-      : is_reference_(std::move(is_reference)), looks_(looks), is_final_(is_final) {}
+  /// `is_reference`: per graph; the first one is. In a final the second graph alone is judged, and has a copy, too; all
+  /// others are references.
+  explicit PairedTimes(std::vector<char> is_reference, Looks looks = all_looks, bool is_final = false);
 
   /// The graph that each executor runs, in the order in which they are opened and run in each round: all graphs, then
-  /// the copies backwards. So what later executors gain or lose as such (one after the other finds other memory)
-  /// is the same for the two copies of each graph together. Samples are those of executors in this order.
+  /// the copies backwards. So what executors gain or lose by being later ones (they find other memory) is in a final
+  /// the same for all graphs, on an average of their copies. Samples are those of executors in this order.
   [[nodiscard]] std::vector<std::size_t> executors() const;
   [[nodiscard]] bool is_final() const { return is_final_; }
   /// There are no more rounds.
@@ -72,35 +72,41 @@ class PairedTimes {
 
  private:
   using Samples = std::vector<std::vector<double>>;
-  /// What is compared with references is this graph and those behind it.
-  [[nodiscard]] std::size_t first_judged() const { return is_final_ ? is_reference_.size() - 1 : 1; }
+  /// A graph that is judged, and what it is compared with.
+  struct Pair {
+    std::size_t graph = 0, reference = 0;
+  };
   /// The place of a graph's copy among the executors; that of the graph itself if it has none.
   [[nodiscard]] std::size_t copy_of(std::size_t graph) const;
   /// Seconds of a graph over those of another one, of the rounds that both took part in; where one has a copy, the mean
   /// of both.
-  [[nodiscard]] std::vector<double> ratios(const Samples& samples, std::size_t graph, std::size_t reference) const;
+  [[nodiscard]] std::vector<double> ratios(const Samples& samples, const Pair& pair) const;
+  [[nodiscard]] MedianInterval interval(const Samples& samples, const Pair& pair) const;
   /// Relative difference of two graphs that may come from which of their copies one looks at: the slower copy of a
   /// faster graph must be faster than the faster one of the other. A graph without a copy counts like the first one.
   /// The least one in the intervals that miss the truth with this probability.
   [[nodiscard]] double difference_of_copies(const Samples& samples, double error) const;
   /// GraphTimes::noise.
   [[nodiscard]] double noise_of(const Samples& samples) const;
-  [[nodiscard]] MedianInterval interval(const Samples& samples, std::size_t graph, std::size_t reference) const;
   std::vector<char> is_reference_;
   Looks looks_;
   bool is_final_;
+  std::vector<Pair> pairs_;  ///< All that is compared.
 };
 
 /// Runs graphs in turn and takes samples for a comparison, in microseconds: executors() says of which graphs, by their
 /// places among those of `of`. The executors are new ones.
-using SampleInTurn =
-    std::function<Expected<std::vector<std::vector<double>>>(const PairedTimes& paired, std::span<const std::size_t> of)>;
+using SampleInTurn = std::function<Expected<std::vector<std::vector<double>>>(const PairedTimes& paired,
+                                                                              std::span<const std::size_t> of)>;
 
-/// Compares graphs in two stages. `is_reference`: per graph; the first one is.
-[[nodiscard]] Expected<GraphTimes> compare_in_turn(std::vector<char> is_reference, const SampleInTurn& sample);
+/// Compares graphs in two stages. `is_reference`: per graph; the first one is. `fallback`: the reference that is chosen
+/// where nothing is shown to be faster; another one that seems to be has a final, too. A final that ends in an error
+/// leaves the times of the first stage (GraphTimes::cut_short).
+[[nodiscard]] Expected<GraphTimes> compare_in_turn(std::vector<char> is_reference, std::size_t fallback,
+                                                   const SampleInTurn& sample);
 
-/// Whether what is chosen by these times may be chosen by chance: the best of the others (that of the final, if there
-/// was one) is about as much faster than the better reference as the noise, from half to half as much again.
+/// Whether what is chosen by these times may be chosen by chance: the best of the others (the graph of the final, if
+/// there was one) is about as much faster than the better reference as the noise, from half to half as much again.
 [[nodiscard]] bool is_near_the_noise(const GraphTimes& times, const std::vector<char>& is_reference);
 
 }  // namespace taso

@@ -388,7 +388,7 @@ class Searcher {
     child.rewrite = std::move(rewritten).value();
   }
 
-  /// Chooses layouts of all new graphs, but of equal ones once.
+  /// Chooses layouts of all new graphs, and fuses, but of equal ones once.
   void prepare(std::vector<Child>& children) {
     std::vector<CostModel::Unpriced> unpriced;
     std::unordered_set<Hash128> hashes;

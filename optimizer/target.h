@@ -67,14 +67,15 @@ struct GraphTimes {
   /// Relative difference of two times that may be noise: from two copies of one graph (an A/A pair), and from the
   /// confidence intervals of what was compared.
   double noise = 0;
-  /// What was run once more with the references alone, since it seemed to be faster and was not shown to be. Of graphs
-  /// that are no references, this one alone may then be called faster.
+  /// What was run once more with references alone, since it seemed to be faster and was not shown to be: one of the
+  /// others, and then this one alone may be called faster than the references; or a reference.
   struct Final {
     std::size_t graph = 0;
     double noise = 0;  ///< Of this graph compared with each reference.
   };
   std::optional<Final> final;
-  int date = 0;  ///< When they were recorded, as 20261126; 0: just now.
+  std::optional<Error> cut_short;  ///< What ended a final. Such times are not recorded.
+  int date = 0;                    ///< When they were recorded, as 20261126; 0: just now.
 };
 
 class Target {

@@ -14,7 +14,6 @@
 #include "optimizer/baseline.h"
 #include "optimizer/changed_regions.h"
 #include "optimizer/check.h"
-#include "optimizer/choice.h"
 #include "optimizer/cost_database.h"
 #include "optimizer/html/html_report.h"
 #include "optimizer/run_profile.h"
@@ -202,7 +201,7 @@ void Session::State::keep_original_unless_faster(OptimizeResult& result) const {
       options.optimize.timed_candidates == 0)
     return;
   const std::optional<double>&now = result.result.measured_seconds, &before = result.original.measured_seconds;
-  const auto noise = [&] { return result.choice == Choice::baseline ? noise_of_references(result) : *result.noise; };
+  const auto noise = [&] { return result.choice == Choice::baseline ? result.noise_of_references : *result.noise; };
   if (result.noise && now && before && *now < *before * (1 - noise())) return;
   result.notes.emplace_back(result.noise ? "nothing is faster than the original beyond the noise: it stays"
                                          : "nothing was shown to be faster than the original: it stays");

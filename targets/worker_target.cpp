@@ -291,7 +291,9 @@ struct WorkerTarget::State {
       if (probing && fastest < block_below) request.block = block_runs;
       request.warm_up = 0;
       const double of_round = round * (request.block > 1 ? request.block + 1 : 1);
-      request.rounds = std::clamp(static_cast<int>(request_seconds / of_round), 1, most_rounds_of_request);
+      const auto left = static_cast<int>(paired.most_rounds() - samples[0].size());
+      request.rounds =
+          std::clamp(static_cast<int>(request_seconds / of_round), 1, std::min(most_rounds_of_request, left));
     }
     return samples;
   }
@@ -421,10 +423,13 @@ Expected<std::map<std::string, double>> WorkerTarget::profile(const TimedGraph& 
 Expected<GraphTimes> WorkerTarget::measure_graphs(std::span<const TimedGraph> graphs) {
   std::vector<char> is_reference;
   for (const TimedGraph& timed : graphs) is_reference.push_back(timed.reference ? 1 : 0);
-  return compare_in_turn(std::move(is_reference),
-                         [&](const PairedTimes& paired, std::span<const std::size_t> of) {
-                           return state_->sample(graphs, paired, of);
-                         });
+  // Without a gain the original is chosen (Session), which is the last of the references.
+  std::size_t original = 0;
+  for (std::size_t i = 0; i < is_reference.size(); ++i)
+    if (is_reference[i] != 0) original = i;
+  return compare_in_turn(
+      std::move(is_reference), original,
+      [&](const PairedTimes& paired, std::span<const std::size_t> of) { return state_->sample(graphs, paired, of); });
 }
 
 void WorkerTarget::set_recorded(std::function<bool(const KernelInfo&)> is_recorded) {

@@ -195,7 +195,7 @@ TEST_F(CostModelTest, GraphTimesAreRecorded) {
   EXPECT_EQ(target.timed, 1);
   EXPECT_EQ(first.seconds, second.seconds);
   EXPECT_EQ(first.noise, second.noise);
-  EXPECT_EQ(measured.used().size(), 4U);  // two times, their noise and date
+  EXPECT_EQ(measured.used().size(), 5U);  // two times, their noise and date, and that there was no final
   EXPECT_EQ(first.date, 0);
   EXPECT_GT(second.date, 20260000);
   MeasuredCosts fixed(target, database, false);
@@ -203,6 +203,52 @@ TEST_F(CostModelTest, GraphTimesAreRecorded) {
   const auto missing = fixed.graph_seconds({{&other, nullptr, {}}, {&graph, nullptr, {}}});
   ASSERT_FALSE(missing.ok());
   EXPECT_EQ(missing.error().code, ErrorCode::cost_missing);
+}
+
+TEST_F(CostModelTest, FinalsAreRecordedWithTheTimes) {
+  const Graph other = graph_of("input x f32[4, 8]\noutput tanh(x)\n");
+  const std::vector<TimedGraph> graphs = {{&graph, nullptr, {}, true}, {&other, nullptr, {}, false}};
+  const auto entry = [&](std::string_view kind) -> std::optional<double> {
+    for (const CostDatabase::Entry& one : measured.used())
+      if (one.kind == kind) return one.value;
+    return std::nullopt;
+  };
+  target.graph_seconds = {1, 0.97};
+  target.final = GraphTimes::Final{1, 0.03};
+  (void)value_of(measured.graph_seconds(graphs));
+  EXPECT_EQ(entry("finalist"), 2);
+  EXPECT_EQ(entry("noise of final"), 0.03);
+  // By the noise of the final it is near: timed anew, this time without one.
+  target.graph_seconds = {1, 0.5};
+  target.final.reset();
+  const GraphTimes anew = value_of(measured.graph_seconds(graphs));
+  EXPECT_EQ(target.timed, 2);
+  EXPECT_FALSE(anew.final);
+  EXPECT_EQ(entry("finalist"), 0);
+  EXPECT_EQ(entry("noise of final"), std::nullopt);
+  EXPECT_FALSE(value_of(measured.graph_seconds(graphs)).final);
+  EXPECT_EQ(target.timed, 2);
+  // Times of a version that knew no finals count where nothing may be measured, and only there.
+  CostDatabase before = CostDatabase::in_memory(target.identity());
+  for (const CostDatabase::Entry& one : measured.used())
+    if (one.kind != "finalist") ASSERT_TRUE(before.replace(one.kind, one.key, one.value).ok());
+  MeasuredCosts fixed(target, before, false), free(target, before, true);
+  EXPECT_EQ(value_of(fixed.graph_seconds(graphs)).seconds, anew.seconds);
+  EXPECT_EQ(target.timed, 2);
+  (void)value_of(free.graph_seconds(graphs));
+  EXPECT_EQ(target.timed, 3);
+}
+
+TEST_F(CostModelTest, TimesOfAFinalThatWasCutShortAreNotRecorded) {
+  const Graph other = graph_of("input x f32[4, 8]\noutput tanh(x)\n");
+  const std::vector<TimedGraph> graphs = {{&graph, nullptr, {}, true}, {&other, nullptr, {}, false}};
+  target.cut_short = Error{ErrorCode::interrupted, "stop", {}};
+  target.graph_seconds = {1, 0.5};
+  EXPECT_EQ(value_of(measured.graph_seconds(graphs)).seconds, target.graph_seconds);
+  EXPECT_TRUE(measured.used().empty());
+  target.cut_short.reset();
+  (void)value_of(measured.graph_seconds(graphs));
+  EXPECT_EQ(target.timed, 2);
 }
 
 TEST_F(CostModelTest, GraphTimesNearTheNoiseAreTakenAnew) {

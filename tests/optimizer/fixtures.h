@@ -66,6 +66,7 @@ class FakeTarget : public Target {
     GraphTimes times;
     times.noise = noise;
     times.final = final;
+    times.cut_short = cut_short;
     for (std::size_t i = 0; graph_seconds_from_inside && i < graphs.size(); ++i) {
       double sum = 0;
       for (const Launch& launch : test::value_of(plan(*graphs[i].graph)).launches) sum += inside(*launch.kernel);
@@ -99,6 +100,7 @@ class FakeTarget : public Target {
   std::optional<ErrorCode> profile_fails;        ///< With this code.
   double noise = 0.02;
   std::optional<GraphTimes::Final> final;
+  std::optional<Error> cut_short;
   std::vector<std::string> measured;
   int timed = 0;
   int tenths = 7, caches_measured = 0;

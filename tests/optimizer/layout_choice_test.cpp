@@ -313,24 +313,27 @@ TEST(Remembered, SpacesKeepTheirChoices) {
 /// Plans like the processor; a kernel's price is made up.
 class PricedTarget final : public Target {
  public:
-  explicit PricedTarget(Prices prices) : prices_(std::move(prices)) {}
+  explicit PricedTarget(Prices prices, bool fuses = false) : prices_(std::move(prices)), fuses_(fuses) {}
   const std::string& identity() const override { return processor().identity(); }
   Expected<KernelPlan> plan(const Graph& graph) const override { return processor().plan(graph); }
   Expected<KernelPlan> open_plan(const Graph& graph) const override { return processor().open_plan(graph); }
   Expected<double> peak_bytes(const Graph& graph, const LayoutAssignment* layouts) const override {
     return processor().peak_bytes(graph, layouts);
   }
+  bool fuses() const override { return fuses_ && processor().fuses(); }
+  Status fuse(const Graph& graph, KernelPlan& plan) const override { return processor().fuse(graph, plan); }
   Expected<double> measure(const KernelInfo& kernel) override { return prices_(kernel.key); }
   Expected<GraphTimes> measure_graphs(std::span<const TimedGraph>) override { return internal_error("not asked for"); }
 
  private:
   Prices prices_;
+  bool fuses_;
 };
 
-TEST(Prepared, PlansCostTheSame) {
+void expect_plans_cost_the_same(bool fuses) {
   std::vector<Graph> graphs;
   for (std::uint64_t seed = 0; seed < 12; ++seed) graphs.push_back(RandomGraph(seed).build(12));
-  PricedTarget priced(random_prices(7));
+  PricedTarget priced(random_prices(7), fuses);
   CostDatabase database = CostDatabase::in_memory(priced.identity());
   MeasuredCosts measured(priced, database, true);
   const auto model = make_cost_model(value_of(parse_cost_formula("time+0.1*launches")), measured);
@@ -344,11 +347,16 @@ TEST(Prepared, PlansCostTheSame) {
     std::size_t chosen = 0;
     for (std::size_t i = 0; i < graphs.size(); ++i) {
       chosen += plans[i].layouts ? 1 : 0;
+      EXPECT_EQ(plans[i].fused, fuses && plans[i].layouts != nullptr);
+      EXPECT_EQ(plans[i].by_rule != nullptr, plans[i].fused);
       const double cost = value_of(model->cost(graphs[i], plans[i]));
       if (!known)
         expected.push_back(cost);
       else
         EXPECT_EQ(cost, expected[i]) << "graph " << i;
+      KernelPlan alone = value_of(priced.open_plan(graphs[i]));
+      EXPECT_EQ(value_of(model->cost(graphs[i], alone)), cost) << "graph " << i;
+      EXPECT_EQ(alone.launches.size(), plans[i].launches.size());
     }
     if (known) {
       EXPECT_EQ(chosen, graphs.size());
@@ -357,6 +365,9 @@ TEST(Prepared, PlansCostTheSame) {
     }
   }
 }
+
+TEST(Prepared, PlansCostTheSame) { expect_plans_cost_the_same(false); }
+TEST(Prepared, FusedPlansCostTheSame) { expect_plans_cost_the_same(true); }
 
 // ---- Prices that are not known.
 
