@@ -1,6 +1,9 @@
 #include "runtime/fusion.h"
 
+#include <absl/container/inlined_vector.h>
+
 #include <algorithm>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
@@ -13,11 +16,50 @@ namespace {
 
 using Source = LoweredTensor::Source;
 
+/// Few numbers, ascending.
+class Numbers {
+ public:
+  Numbers() = default;
+  Numbers(std::initializer_list<std::size_t> numbers) { insert(numbers.begin(), numbers.end()); }
+  template <class Iterator>
+  Numbers(Iterator first, Iterator last) {
+    insert(first, last);
+  }
+  [[nodiscard]] bool contains(std::size_t number) const {
+    return std::binary_search(numbers_.begin(), numbers_.end(), number);
+  }
+  void insert(std::size_t number) {
+    if (numbers_.empty() || numbers_.back() < number) {
+      numbers_.push_back(number);
+      return;
+    }
+    const auto place = std::lower_bound(numbers_.begin(), numbers_.end(), number);
+    if (*place != number) numbers_.insert(place, number);
+  }
+  template <class Iterator>
+  void insert(Iterator first, Iterator last) {
+    for (; first != last; ++first) insert(std::size_t{*first});
+  }
+  void erase(std::size_t number) {
+    const auto place = std::lower_bound(numbers_.begin(), numbers_.end(), number);
+    if (place != numbers_.end() && *place == number) numbers_.erase(place);
+  }
+  [[nodiscard]] auto begin() const { return numbers_.begin(); }
+  [[nodiscard]] auto end() const { return numbers_.end(); }
+  [[nodiscard]] auto rbegin() const { return numbers_.rbegin(); }
+  [[nodiscard]] auto rend() const { return numbers_.rend(); }
+  [[nodiscard]] std::size_t size() const { return numbers_.size(); }
+  [[nodiscard]] bool empty() const { return numbers_.empty(); }
+
+ private:
+  absl::InlinedVector<std::size_t, 6> numbers_;
+};
+
 /// Steps that one kernel computes, by their numbers.
 struct Group {
-  std::set<std::size_t> members;
+  Numbers members;
   /// Steps that move elements and are computed here besides where they belong.
-  std::set<std::size_t> copied;
+  Numbers copied;
 };
 
 /// What a group asks for, and the tensors that it reads and writes.
@@ -254,7 +296,7 @@ class Fusion {
       return {step.kernel->request, step.inputs, step.outputs};
     }
     Planner planner{*this, group};
-    std::set<std::size_t> all = group.members;
+    Numbers all = group.members;
     all.insert(group.copied.begin(), group.copied.end());
     for (const std::size_t step : all) planner.add_step(step);
     planner.add_results();
@@ -320,7 +362,7 @@ class Fusion {
   /// The walk's groups without those that nobody needs, because all readers compute what they make.
   [[nodiscard]] std::vector<StageGroup> cover() const {
     const auto makes = [&](std::size_t number, const std::vector<char>& needed) {
-      const std::set<std::size_t>& members = groups_[number].members;
+      const Numbers& members = groups_[number].members;
       return std::any_of(members.begin(), members.end(),
                          [&](std::size_t step) { return needed[step] != 0 || is_kept(step); });
     };
@@ -354,9 +396,9 @@ class Fusion {
   }
 
   /// The steps whose results a group reads from memory.
-  [[nodiscard]] std::set<std::size_t> read_by(const Group& group) const {
-    std::set<std::size_t> read;
-    std::set<std::size_t> all = group.members;
+  [[nodiscard]] Numbers read_by(const Group& group) const {
+    Numbers read;
+    Numbers all = group.members;
     all.insert(group.copied.begin(), group.copied.end());
     for (const std::size_t step : all)
       for (const TensorIndex input : lowered_.steps[step].inputs)
@@ -438,7 +480,7 @@ class Fusion {
   /// Joins one more producer to a group, or computes one here that moves elements. False if there is none to be.
   bool join_a_producer(std::size_t consumer) {
     Group& group = groups_[consumer];
-    std::set<std::size_t> all = group.members;
+    Numbers all = group.members;
     all.insert(group.copied.begin(), group.copied.end());
     for (const std::size_t step : all)
       for (const TensorIndex input : lowered_.steps[step].inputs) {
@@ -608,8 +650,8 @@ class Fusion {
 
   /// The groups of the steps that read what a group writes, also of those that only move it and are computed elsewhere
   /// besides.
-  [[nodiscard]] std::set<std::size_t> readers_of(const Group& group) const {
-    std::set<std::size_t> readers;
+  [[nodiscard]] Numbers readers_of(const Group& group) const {
+    Numbers readers;
     for (const std::size_t member : group.members)
       for (const TensorIndex output : lowered_.steps[member].outputs)
         for (const std::size_t reader : read_by_[output])

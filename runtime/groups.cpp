@@ -1,5 +1,8 @@
 #include "runtime/groups.h"
 
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
+
 #include <algorithm>
 #include <bit>
 #include <deque>
@@ -362,7 +365,7 @@ class GroupChooser {
   void enumerate(std::size_t number) {
     Part& part = parts_[number];
     const std::size_t before = candidates_.size(), most = options_.candidates_per_stage * part.stages.size() + 128;
-    std::set<Stages> seen;
+    absl::flat_hash_set<Stages> seen;
     std::vector<Stages> sets;
     for (const Stage stage : part.stages) sets.push_back({stage});
     for (std::size_t size = 1; !sets.empty(); ++size) {
@@ -806,8 +809,9 @@ class GroupChooser {
   std::vector<Part> parts_;
   std::vector<std::size_t> open_;
   std::vector<Candidate> candidates_;
-  std::size_t known_ = 0;                          ///< As many of them.
-  std::map<std::pair<Stages, Stages>, bool> met_;  ///< Groups that were asked for: whether they are candidates.
+  std::size_t known_ = 0;  ///< As many of them.
+  absl::flat_hash_map<std::pair<Stages, Stages>, bool>
+      met_;  ///< Groups that were asked for: whether they are candidates.
   std::size_t words_ = 0;
   std::vector<std::uint64_t> after_;
   std::vector<std::vector<std::uint32_t>> domains_;  ///< Per stage.
