@@ -1,13 +1,12 @@
 #include "runtime/fusion.h"
 
-#include <absl/container/inlined_vector.h>
-
 #include <algorithm>
 #include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
 #include <span>
+#include <vector>
 
 #include "runtime/access.h"
 
@@ -52,7 +51,7 @@ class Numbers {
   [[nodiscard]] bool empty() const { return numbers_.empty(); }
 
  private:
-  absl::InlinedVector<std::size_t, 6> numbers_;
+  std::vector<std::size_t> numbers_;
 };
 
 /// Steps that one kernel computes, by their numbers.
