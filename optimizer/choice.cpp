@@ -42,8 +42,7 @@ void time_whole(const std::vector<Competitor*>& competitors, MeasuredCosts& meas
     if (times->cut_short && times->cut_short->code == ErrorCode::interrupted)
       result.search.stop = StopReason::interrupted;
     else if (times->cut_short)
-      result.notes.push_back("the final of two graphs failed, what was timed before decides: " +
-                             times->cut_short->message);
+      result.notes.push_back("the final failed, what was timed before decides: " + times->cut_short->message);
     result.timed_on = times->date;
   }
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -74,7 +75,6 @@ class Searches {
   /// Adds, for the rules that made the cheapest graph, the cheapest one without each of them (most_left_out of them,
   /// those applied most often), if it is clearly better than the start and another one.
   [[nodiscard]] Status without_a_rule(Findings& found) const {
-    if (found.graphs.empty()) return {};
     const std::vector<RuleApplication>& made_by = found.graphs.front().applications;
     std::map<std::string, std::size_t> counts;
     for (std::size_t i = prepared_.start().applications.size(); i < made_by.size(); ++i) ++counts[made_by[i].rule];
@@ -111,6 +111,7 @@ class Searches {
     spend(found.search.seconds, one);
     const auto launches = make_cost_model({{{1, CostFormula::Term::launches}}}, planner_.measured());
     TASO_ASSIGN(SearchResult fewest, run(one, planner_.target().for_launches(), *launches));
+    found.search.seconds += fewest.seconds;
     if (fewest.stop == StopReason::interrupted) found.search.stop = StopReason::interrupted;
     if (!is_less(fewest.best[0].cost, fewest.start_cost)) return {};
     return add_named("fewest launches", std::move(fewest.best[0]), hopeless * prepared_.start().planned.cost, found);
@@ -191,10 +192,16 @@ bool run_alike(const PlannedGraph& a, const PlannedGraph& b) {
 Status take_from_files(const Prepared& prepared, const GraphPlanner& planner, const OptimizeOptions& options,
                        Findings& found, std::vector<std::string>& notes) {
   std::vector<Competitor> kept;
-  for (Competitor& graph : found.graphs) {
+  const auto interrupted_at = [&](std::size_t i) {
+    std::move(found.graphs.begin() + static_cast<std::ptrdiff_t>(i), found.graphs.end(), std::back_inserter(kept));
+    found.graphs = std::move(kept);
+    found.search.stop = StopReason::interrupted;
+  };
+  for (std::size_t i = 0; i < found.graphs.size(); ++i) {
+    Competitor& graph = found.graphs[i];
     Expected<Graph> read = options.as_run(graph.planned.graph);
     if (!read && read.error().code == ErrorCode::interrupted) {
-      found.search.stop = StopReason::interrupted;
+      interrupted_at(i);
       return {};
     }
     if (!read) {
@@ -203,7 +210,7 @@ Status take_from_files(const Prepared& prepared, const GraphPlanner& planner, co
     } else {
       Expected<PlannedGraph> planned = planner.plan(std::move(*read));
       if (!planned && planned.error().code == ErrorCode::interrupted) {
-        found.search.stop = StopReason::interrupted;
+        interrupted_at(i);
         return {};
       }
       if (!planned && planned.error().code != ErrorCode::cost_missing) return planned.error();
@@ -287,8 +294,9 @@ Expected<Findings> find_contenders(const Prepared& prepared, const GraphPlanner&
   // step may not pay though its kernels do: graphs without it compete, too.
   if (times_graphs(planner, options) && options.strategy != Strategy::layout &&
       found.search.stop != StopReason::interrupted) {
+    const bool any = !found.graphs.empty();
     TASO_RETURN_IF_ERROR(searches.by_launches(found));
-    if (found.search.stop != StopReason::interrupted) TASO_RETURN_IF_ERROR(searches.without_a_rule(found));
+    if (any && found.search.stop != StopReason::interrupted) TASO_RETURN_IF_ERROR(searches.without_a_rule(found));
   }
   if (times_graphs(planner, options) && options.as_run && found.search.stop != StopReason::interrupted)
     TASO_RETURN_IF_ERROR(take_from_files(prepared, planner, options, found, notes));

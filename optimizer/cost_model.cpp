@@ -360,7 +360,8 @@ Expected<GraphTimes> MeasuredCosts::seconds_together(std::string_view kind, cons
   }
   for (std::size_t i = 0; i < hashes.size(); ++i) others_[{std::string(kind), key(i)}] = times.seconds[i];
   others_[{"noise", prefix}] = times.noise;
-  others_[{"finalist", prefix}] = times.final ? static_cast<double>(times.final->graph + 1) : 0;
+  if (database_->find("finalist", prefix))
+    others_[{"finalist", prefix}] = times.final ? static_cast<double>(times.final->graph + 1) : 0;
   others_.erase({"noise of final", prefix});
   if (times.final) others_[{"noise of final", prefix}] = times.final->noise;
   if (const auto date = database_->find("date", prefix)) others_[{"date", prefix}] = *date;

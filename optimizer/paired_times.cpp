@@ -156,7 +156,7 @@ void PairedTimes::after_round(const Samples& samples, std::vector<char>& goes_on
     if (rounds == first_rounds &&
         std::all_of(slower.begin(), slower.end(), [](double ratio) { return ratio > clearly_slower; }))
       goes_on[graph] = goes_on[copy_of(graph)] = 0;
-    alone = alone && goes_on[graph] == 0;
+    alone = alone && (goes_on[graph] == 0 || (is_final_ && graph > 1));
   }
   if (alone && rounds >= first_rounds) std::fill(goes_on.begin(), goes_on.end(), 0);
   if (std::find(looks_.rounds.begin(), looks_.rounds.end(), rounds) == looks_.rounds.end()) return;

@@ -264,6 +264,7 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
   document["gain"] = result.gain;
   document["verdict"] = verdict(result);
   document["noise"] = optional(result.noise);
+  document["noise_of_references"] = result.noise ? json(result.noise_of_references) : json(nullptr);
   const auto finalist = std::find_if(result.contenders.begin(), result.contenders.end(),
                                      [](const Contender& contender) { return contender.in_final; });
   document["final"] = finalist == result.contenders.end() ? json(nullptr) : json(finalist->name);

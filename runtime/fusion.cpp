@@ -502,7 +502,8 @@ class Fusion {
   /// One group of a consumer, of what it reads of a group, and of what that reads of another, where no two of them are
   /// one kernel: attention, which is two products and what stands between.
   bool join_three(std::size_t middle, std::size_t consumer) {
-    for (const std::size_t step : groups_[middle].members)
+    const Numbers of_middle = groups_[middle].members;  // which may change and change back
+    for (const std::size_t step : of_middle)
       for (const TensorIndex input : lowered_.steps[step].inputs) {
         const auto made = producer(input);
         if (!made) continue;

@@ -206,7 +206,8 @@ std::string timing_text(const PlanSearchReport& report) {
     text += fmt::format("{:<44} {:>12} {:>12}\n",
                         fmt::format("one device, {} thread{}", one.threads, one.threads == 1 ? "" : "s"), "",
                         time(one.seconds));
-  text += fmt::format("differences below {:.1f} % are noise: so much may two runs of one plan differ\n", times.noise * 100);
+  text +=
+      fmt::format("differences below {:.1f} % are noise: so much may two runs of one plan differ\n", times.noise * 100);
   const double plan = times.plans[times.chosen].seconds;
   const auto best = std::min_element(times.one_device.begin(), times.one_device.end(),
                                      [](const auto& a, const auto& b) { return a.seconds < b.seconds; });

@@ -228,9 +228,13 @@ Status Session::State::open_costs() {
   TASO_ASSIGN(database,
               taso::open_costs(options.costs, measured_target().identity(), timed, !can_run(library), message));
   measured.emplace(measured_target(), *database, !options.costs.recorded_only);
-  if (runtime)
+  if (runtime) {
     runtime->set_recorded(
         [this](const KernelInfo& kernel) { return database->find("kernel", kernel.key).has_value(); });
+    constexpr std::string_view kind = "gauge", key = "least us";
+    runtime->set_gauge(database->find(kind, key).value_or(0),
+                       [this, kind, key](double least_us) { (void)database->replace(kind, key, least_us); });
+  }
   if (timed && !runtime) {
     TASO_ASSIGN(const int tenths, measured->cached_tenths(working_set_bytes(sized.model().graph(), target)));
     target.set_cached_tenths(tenths);

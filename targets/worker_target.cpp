@@ -7,7 +7,9 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <thread>
 #include <unordered_map>
@@ -39,7 +41,7 @@ constexpr MeasureRequest one_pass{.runs = 6, .warm_up = 2};
 constexpr auto pause = std::chrono::milliseconds(250);
 constexpr int most_pauses = 160;
 /// So often the gauge is run to begin with, so that it knows what is calm.
-constexpr int first_gauges = 6;
+constexpr int first_gauges = 12;
 /// Runs of whole graphs: in requests that take about so long, and below so many seconds in blocks, as WholeOptions has
 /// it.
 constexpr double request_seconds = 3, block_below = 25e-3;
@@ -209,24 +211,67 @@ struct WorkerTarget::State {
     double seconds = 0;
     std::string refusal;
   };
+  /// The runs `written` of models in files, in the same order.
+  [[nodiscard]] Status measure_in_passes(const std::vector<ModelRun>& files, const std::vector<std::size_t>& written,
+                                         const std::vector<ToRun>& models, std::vector<Run>& runs) {
+    TASO_RETURN_IF_ERROR(prepare_gauge());
+    std::vector<std::size_t> running(written.size());  // places in `files`
+    std::iota(running.begin(), running.end(), std::size_t{0});
+    bool calm = false;
+    for (int made = 0; made < passes || (!calm && made < most_passes && pauses < most_pauses); ++made) {
+      if (running.empty()) break;
+      if (made >= passes) rest();
+      std::vector<ModelRun> pass;
+      for (const std::size_t i : running) pass.push_back(files[i]);
+      pass.push_back(gauge->model());
+      TASO_ASSIGN(const std::vector<ModelTimes> times, worker.measure(pass, one_pass));
+      note_gauge(times.back(), calm);
+      std::vector<std::size_t> still_running;
+      for (std::size_t i = 0; i < running.size(); ++i) {
+        Run& run = runs[written[running[i]]];
+        if (!times[i].refusal.empty()) {  // It is not asked again; what it took in a pass before counts.
+          if (run.seconds == 0) run.refusal = times[i].refusal;
+          continue;
+        }
+        const double seconds = median_of(times[i].seconds) / models[written[running[i]]].copies;
+        run.seconds = run.seconds == 0 ? seconds : std::min(run.seconds, seconds);
+        still_running.push_back(running[i]);
+      }
+      running = std::move(still_running);
+    }
+    return {};
+  }
+
+  /// Takes what the gauge took in a pass. A processor that was never calm, in all pauses, is slower than it was.
+  void note_gauge(const ModelTimes& times, bool& calm) {
+    const double before = gauge->least_us();
+    const bool now = gauge->is_calm(times);
+    calm = calm || now;
+    was_calm = was_calm || now;
+    if (!was_calm && pauses == most_pauses) gauge->forget();
+    if (save_gauge && gauge->least_us() != before) save_gauge(gauge->least_us());
+  }
+
   void rest() {
     ++pauses;
     std::this_thread::sleep_for(pause);
   }
 
-  /// Makes the gauge and runs it a few times, so that one disturbance does not last for all of them.
+  /// Makes the gauge. If nothing is known of it, it runs a few times, so that one disturbance does not last for all.
   [[nodiscard]] Status prepare_gauge() {
     if (gauge) return {};
-    TASO_ASSIGN(Gauge made, Gauge::make(folder->next()));
+    TASO_ASSIGN(Gauge made, Gauge::make(folder->next(), known_gauge_us));
     gauge = std::move(made);
+    if (known_gauge_us > 0) return {};
     std::vector<double> before;
+    bool calm = false;
     for (int i = 0; i < first_gauges; ++i) {
       TASO_ASSIGN(const std::vector<ModelTimes> times, worker.measure({&gauge->model(), 1}, one_pass));
-      (void)gauge->is_calm(times[0]);
+      note_gauge(times[0], calm);
       // To the last digit: no clock says so, but one that does not run.
       if (times[0].seconds == before) break;
       before = times[0].seconds;
-      if (i + 1 < first_gauges) std::this_thread::sleep_for(pause);
+      std::this_thread::sleep_for(pause);
     }
     return {};
   }
@@ -248,22 +293,7 @@ struct WorkerTarget::State {
           runs[i].refusal = file.error().message;
         }
       }
-      TASO_RETURN_IF_ERROR(prepare_gauge());
-      std::vector<ModelRun> pass = files.runs;
-      pass.push_back(gauge->model());
-      bool calm = false;
-      for (int made = 0; made < passes || (!calm && made < most_passes && pauses < most_pauses); ++made) {
-        if (made >= passes) rest();
-        TASO_ASSIGN(const std::vector<ModelTimes> times, worker.measure(pass, one_pass));
-        calm = gauge->is_calm(times.back()) || calm;
-        for (std::size_t i = 0; i < written.size(); ++i) {
-          Run& run = runs[written[i]];
-          if (!times[i].refusal.empty()) run.refusal = times[i].refusal;
-          if (!run.refusal.empty()) continue;
-          const double seconds = median_of(times[i].seconds) / models[written[i]].copies;
-          run.seconds = made == 0 ? seconds : std::min(run.seconds, seconds);
-        }
-      }
+      TASO_RETURN_IF_ERROR(measure_in_passes(files.runs, written, models, runs));
     }
     return runs;
   }
@@ -354,7 +384,10 @@ struct WorkerTarget::State {
   double cache = 0;            ///< Bytes of the processor's last-level cache; 0: not known, or of another device.
   std::optional<Gauge> gauge;  ///< Once something was measured.
   int pauses = 0;              ///< Made so far.
-  std::mutex mutex;            ///< Of what plans name.
+  bool was_calm = false;       ///< In any pass.
+  double known_gauge_us = 0;   ///< Of other runs.
+  std::function<void(double)> save_gauge;
+  std::mutex mutex;  ///< Of what plans name.
   std::size_t plans = 0;
   std::unordered_map<Hash128, std::shared_ptr<const KernelInfo>> kernels;  ///< By signature.
   std::unordered_map<Hash128, Part> parts;                                 ///< By the hash of the key.
@@ -477,6 +510,11 @@ Expected<GraphTimes> WorkerTarget::measure_graphs(std::span<const TimedGraph> gr
   return compare_in_turn(
       std::move(is_reference), original,
       [&](const PairedTimes& paired, std::span<const std::size_t> of) { return state_->sample(graphs, paired, of); });
+}
+
+void WorkerTarget::set_gauge(double least_us, std::function<void(double)> save) {
+  state_->known_gauge_us = least_us;
+  state_->save_gauge = std::move(save);
 }
 
 void WorkerTarget::set_recorded(std::function<bool(const KernelInfo&)> is_recorded) {

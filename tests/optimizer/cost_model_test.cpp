@@ -235,6 +235,7 @@ TEST_F(CostModelTest, FinalsAreRecordedWithTheTimes) {
   MeasuredCosts fixed(target, before, false), free(target, before, true);
   EXPECT_EQ(value_of(fixed.graph_seconds(graphs)).seconds, anew.seconds);
   EXPECT_EQ(target.timed, 2);
+  for (const CostDatabase::Entry& one : fixed.used()) EXPECT_NE(one.kind, "finalist");
   (void)value_of(free.graph_seconds(graphs));
   EXPECT_EQ(target.timed, 3);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "optimizer/cost_database.h"
+#include "optimizer/paired_times.h"
 #include "tests/optimizer/fixtures.h"
 
 namespace taso::testing {
@@ -129,7 +130,7 @@ TEST_F(ChoiceByTime, WhatEndsAFinalLeavesTheTimesBefore) {
   const OptimizeResult failed = run();
   EXPECT_TRUE(failed.gain);
   EXPECT_TRUE(std::count(failed.notes.begin(), failed.notes.end(),
-                         "the final of two graphs failed, what was timed before decides: it is gone"));
+                         "the final failed, what was timed before decides: it is gone"));
 }
 
 TEST_F(ChoiceByTime, TheOriginalComesBackWhenTheBaselineIsSlower) {
@@ -467,7 +468,7 @@ TEST(RuntimeTargetTest, TimesGraphsAndKernels) {
   const GraphTimes times = value_of(target.measure_graphs(graphs));
   ASSERT_EQ(times.seconds.size(), 2U);
   EXPECT_GT(times.seconds[1], 0);
-  EXPECT_LT(times.noise, 1);
+  EXPECT_GE(times.noise, least_gain);
 }
 
 }  // namespace

@@ -11,9 +11,10 @@
 namespace taso {
 namespace {
 
+const std::string gauge_file = (std::filesystem::path(::testing::TempDir()) / "taso_gauge_test.onnx").string();
+
 TEST(Gauge, TellsWhatTakesLongerThanEver) {
-  const std::string file = (std::filesystem::path(::testing::TempDir()) / "taso_gauge_test.onnx").string();
-  Gauge gauge = Gauge::make(file).value();
+  Gauge gauge = Gauge::make(gauge_file).value();
   EXPECT_TRUE(gauge.is_calm({{2.0, 2.0, 9.0}, ""}));
   EXPECT_TRUE(gauge.is_calm({{2.2, 2.2, 2.2}, ""}));
   EXPECT_FALSE(gauge.is_calm({{2.4, 2.4, 2.0}, ""}));
@@ -21,15 +22,29 @@ TEST(Gauge, TellsWhatTakesLongerThanEver) {
   EXPECT_TRUE(gauge.is_calm({{1.5, 1.5, 1.5}, ""}));
   EXPECT_FALSE(gauge.is_calm({{2.0, 2.0, 2.0}, ""}));
   // Without times one knows nothing, and goes on.
-  EXPECT_TRUE(gauge.is_calm({{}, "no products here"}));
+  EXPECT_FALSE(gauge.is_calm({{}, "its times differ wildly"}));
+  EXPECT_DOUBLE_EQ(gauge.least_us(), 1.5e6);
   // The model is one, with the input that it says.
   const Model model = Model::load(gauge.model().file, test::registry()).value();
   ASSERT_EQ(model.inputs().size(), 1U);
   ASSERT_EQ(gauge.model().inputs.size(), 1U);
   EXPECT_EQ(model.inputs()[0].name, gauge.model().inputs[0].name);
   EXPECT_EQ(model.graph().node(model.graph().inputs()[0]).outputs[0], gauge.model().inputs[0].type);
-  std::filesystem::remove(file);
 }
+
+TEST(Gauge, KnowsWhatItTookInOtherRuns) {
+  Gauge gauge = Gauge::make(gauge_file, 1e6).value();
+  EXPECT_FALSE(gauge.is_calm({{1.2}, ""}));
+  EXPECT_FALSE(gauge.is_calm({{1.3}, ""}));
+  EXPECT_DOUBLE_EQ(gauge.least_us(), 1e6);
+  // The processor has become slower for good.
+  gauge.forget();
+  EXPECT_DOUBLE_EQ(gauge.least_us(), 1.2e6);
+  EXPECT_TRUE(gauge.is_calm({{1.3}, ""}));
+}
+
+/// Where the runtime does not run it, nothing is known, and one goes on.
+TEST(Gauge, IsCalmWhereItNeverRan) { EXPECT_TRUE(Gauge::make(gauge_file).value().is_calm({{}, "no products here"})); }
 
 }  // namespace
 }  // namespace taso
