@@ -44,10 +44,13 @@ double width_of(const MedianInterval& interval) {
   return std::max(interval.high - interval.median, interval.median - interval.low);
 }
 
-/// Whether a graph with these seconds seems to be faster than one with others, and is not shown to be.
+/// Smaller gains are not taken from one run of executors: their memory may lie better for good.
+constexpr double sure_gain = 0.1;
+
+/// Whether a graph with these seconds seems to be faster than one with others, and is not surely so.
 bool is_open(double seconds, double than, double noise) {
   const double gain = 1 - seconds / than;
-  return gain > least_gain / 2 && gain <= noise;
+  return gain > least_gain / 2 && gain <= std::max(noise, sure_gain);
 }
 
 /// Graphs for a final: the best reference, what is to be judged, and the other references. None if nothing is open.
@@ -65,7 +68,7 @@ std::vector<std::size_t> finalists_of(const GraphTimes& times, const std::vector
   const auto is_faster = [&](std::size_t a, std::size_t b) { return times.seconds[a] < times.seconds[b]; };
   std::stable_sort(references.begin(), references.end(), is_faster);
   const double reference = times.seconds[references[0]];
-  if (best && times.seconds[*best] < reference * (1 - times.noise)) return {};
+  if (best && times.seconds[*best] < reference * (1 - std::max(times.noise, sure_gain))) return {};
   if (best && is_open(times.seconds[*best], reference, times.noise)) {
     references.insert(references.begin() + 1, *best);
     return references;

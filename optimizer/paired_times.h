@@ -10,8 +10,8 @@
 ///
 /// The more graphs take turns, the fewer rounds there are, and the best of several by few rounds is partly the one that
 /// was lucky. So there are two stages (compare_in_turn): all graphs with few rounds, and where the best of them then
-/// seems faster and is not shown to be, a final between it and the references, both twice and opened anew, by whose
-/// samples alone it is judged.
+/// seems faster and is not surely so (by more than the noise, and 10 %), a final between it and the references, opened
+/// anew, in which it and the best reference run twice, and by whose samples alone it is judged.
 #pragma once
 
 #include <array>

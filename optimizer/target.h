@@ -67,7 +67,7 @@ struct GraphTimes {
   /// Relative difference of two times that may be noise: from two copies of one graph (an A/A pair), and from the
   /// confidence intervals of what was compared.
   double noise = 0;
-  /// What was run once more with references alone, since it seemed to be faster and was not shown to be: one of the
+  /// What was run once more with references alone, since it seemed to be faster and was not surely so: one of the
   /// others, and then this one alone may be called faster than the references; or a reference.
   struct Final {
     std::size_t graph = 0;

@@ -214,6 +214,7 @@ TEST(CompareInTurn, OnlyWhatIsOpenHasAFinal) {
   EXPECT_EQ(compared({1, 1, 1.3}, {1, 1, 0}), Graphs());  // nothing to choose between references
   EXPECT_EQ(compared({1}, {1}), Graphs());
   EXPECT_EQ(compared({1, 0.988}, {1, 0}), (Graphs{0, 1}));
+  EXPECT_EQ(compared({1, 0.93}, {1, 0}), (Graphs{0, 1}));  // beyond the noise, but perhaps because of its memory
   EXPECT_EQ(compared({1, 1.3, 0.988}, {1, 1, 0}), (Graphs{0, 2}));              // a reference far behind has no part
   EXPECT_EQ(compared({1.01, 1, 1.2, 0.988}, {1, 1, 0, 0}), (Graphs{1, 3, 0}));  // the better reference first
   // References among themselves, if the one that seems better is not chosen anyway.
