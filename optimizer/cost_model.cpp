@@ -339,9 +339,10 @@ Expected<GraphTimes> MeasuredCosts::seconds_together(std::string_view kind, cons
   if (recorded) {
     times.noise = *noise;
     times.date = static_cast<int>(database_->find("date", prefix).value_or(0));
-    const auto finalist = static_cast<std::size_t>(database_->find("finalist", prefix).value_or(0));
+    const double finalist = database_->find("finalist", prefix).value_or(0);
     const auto of_final = database_->find("noise of final", prefix);
-    if (of_final && finalist > 0 && finalist <= hashes.size()) times.final = GraphTimes::Final{finalist - 1, *of_final};
+    if (of_final && finalist >= 1 && finalist <= static_cast<double>(hashes.size()))
+      times.final = GraphTimes::Final{static_cast<std::size_t>(finalist) - 1, *of_final};
   }
   if (!recorded && !measure_)
     return Error{ErrorCode::cost_missing,

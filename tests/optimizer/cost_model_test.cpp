@@ -218,6 +218,16 @@ TEST_F(CostModelTest, FinalsAreRecordedWithTheTimes) {
   (void)value_of(measured.graph_seconds(graphs));
   EXPECT_EQ(entry("finalist"), 2);
   EXPECT_EQ(entry("noise of final"), 0.03);
+  MeasuredCosts again(target, database, false);
+  ASSERT_TRUE(value_of(again.graph_seconds(graphs)).final);
+  // What no such graph can be, in a file that somebody has changed, is no finalist.
+  CostDatabase forged = CostDatabase::in_memory(target.identity());
+  for (const double which : {0.5, 3.0, 1e300}) {
+    for (const CostDatabase::Entry& one : measured.used())
+      (void)forged.replace(one.kind, one.key, one.kind == "finalist" ? which : one.value);
+    MeasuredCosts from_forged(target, forged, false);
+    EXPECT_FALSE(value_of(from_forged.graph_seconds(graphs)).final) << which;
+  }
   // By the noise of the final it is near: timed anew, this time without one.
   target.graph_seconds = {1, 0.5};
   target.final.reset();
