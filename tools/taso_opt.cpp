@@ -228,8 +228,8 @@ void declare(CLI::App& app, Options& options) {
   options.rerank =
       app.add_option(
              "--rerank", optimize.timed_candidates,
-             "With --cost time: the K cheapest graphs are timed whole, beside original, baseline and the one of fewest "
-             "launches (0: costs decide)")
+             "With --cost time: the K cheapest graphs are timed whole, beside original, baseline, the one of fewest "
+             "launches and up to three without a rule of the cheapest (0: costs decide)")
           ->type_name("K")
           ->check(tools::whole_number(0, 1000))
           ->default_str(std::to_string(optimize.timed_candidates));
