@@ -60,6 +60,9 @@ Status GraphPlanner::summarize(PlannedGraph& planned) const {
     if (!rule_cost && rule_cost.error().code != ErrorCode::cost_missing) return rule_cost.error();
     summary.rule_cost = rule_cost ? std::optional<double>(*rule_cost) : std::nullopt;
   }
+  if (choose_layouts_) {
+    TASO_ASSIGN(summary.least_cost, model_->least(planned.graph));
+  }
   if (model_->uses_time()) {
     TASO_ASSIGN(summary.predicted_seconds, measured_->seconds(planned.plan));
   }

@@ -22,6 +22,7 @@ struct GraphSummary {
   std::optional<double> measured_seconds;   ///< Timed whole.
   std::size_t conversions = 0;              ///< Kernels that change a layout.
   std::optional<double> rule_cost;          ///< Cost in the layouts of the runtime's rule; empty if not recorded.
+  std::optional<double> least_cost;         ///< No layouts and fused kernels of the graph cost less: CostModel::least.
 };
 
 /// A graph, planned and priced.

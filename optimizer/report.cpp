@@ -114,6 +114,13 @@ std::string verdict(const OptimizeResult& result) {
                      cost_unit(result.cost_model));
 }
 
+/// What share of a graph's cost other layouts and fused kernels might save.
+std::string gap_text(double cost, double least) {
+  if (!is_less(least, cost)) return "no other layouts and fused kernels of the result are cheaper";
+  return fmt::format("other layouts and fused kernels of the result are at most {:.1f} % cheaper",
+                     std::ceil(1000 * (1 - least / cost)) / 10);
+}
+
 std::string report_text(const OptimizeResult& result, const ReportContext& context) {
   std::string text;
   text += fmt::format("model   {}\n", context.model);
@@ -167,6 +174,8 @@ std::string report_text(const OptimizeResult& result, const ReportContext& conte
       fmt::format("search  {}{} steps, {} candidates ({} met before), {} rules; stopped: {}\n",
                   result.search.parts > 0 ? fmt::format("{} parts, ", result.search.parts) : "", result.search.steps,
                   result.search.candidates, result.search.duplicates, context.rules, to_string(result.search.stop));
+  if (result.result.least_cost)
+    text += fmt::format("layouts {}\n", gap_text(result.result.cost, *result.result.least_cost));
   if (context.measured_kernels > 0)
     text += fmt::format("costs   {} kernels measured now, kept in {}\n", context.measured_kernels,
                         context.costs.empty() ? "memory only" : context.costs);
@@ -232,6 +241,7 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
                 {"cost", s.cost},
                 {"conversions", s.conversions},
                 {"rule_cost", optional(s.rule_cost)},
+                {"least_cost", optional(s.least_cost)},
                 {"predicted_seconds", optional(s.predicted_seconds)},
                 {"measured_seconds", optional(s.measured_seconds)}};
   };

@@ -383,6 +383,10 @@ Status RuntimeTarget::fuse(const Graph& graph, KernelPlan& plan) const {
   return {};
 }
 
+bool RuntimeTarget::may_cost_nothing(const KernelInfo& kernel) const {
+  return fuses() && state_->library->may_cost_nothing(state_->request_of(kernel));
+}
+
 Expected<double> RuntimeTarget::peak_bytes(const Graph& graph, const LayoutAssignment* layouts) const {
   TASO_ASSIGN(const auto memory, state_->memory_of(graph, layouts));
   return static_cast<double>(memory.second.bytes);

@@ -62,6 +62,7 @@ class RuntimeTarget final : public Target {
   /// counted on the processor: there they stand for the operators of the file.
   [[nodiscard]] bool fuses() const override;
   [[nodiscard]] Status fuse(const Graph& graph, KernelPlan& plan) const override;
+  [[nodiscard]] bool may_cost_nothing(const KernelInfo& kernel) const override;
   /// Executor::arena_bytes() of measure_graphs on one stream and with no steps side by side: also in counting mode,
   /// concatenations may be written in place.
   [[nodiscard]] Expected<double> peak_bytes(const Graph& graph, const LayoutAssignment* layouts) const override;

@@ -1,5 +1,6 @@
 #include "runtime/kernel.h"
 
+#include <algorithm>
 #include <fstream>
 
 #include "operators/registry.h"
@@ -85,6 +86,13 @@ bool KernelLibrary::may_fuse(const KernelRequest& part) const {
   return backend_ ||
          (set_ == KernelSet::cpu && (cpu::is_fusable_element(part, *registry_) || cpu::is_fusable_move(part) ||
                                      cpu::is_fusable_product(part) || cpu::is_clippable(part)));
+}
+
+bool KernelLibrary::may_cost_nothing(const KernelRequest& part) const {
+  const bool convolves = part.op.starts_with("conv2d");
+  const bool has_weight =
+      std::any_of(part.inputs.begin(), part.inputs.end(), [](const Operand& o) { return o.weight; });
+  return may_fuse(part) && !convolves && !(part.op == "matmul" && has_weight);
 }
 
 KernelOffer KernelLibrary::create_on_device(const KernelRequest& request) const {

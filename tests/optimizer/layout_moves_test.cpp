@@ -12,6 +12,7 @@
 #include "runtime/executor.h"
 #include "tests/optimizer/layout_ways.h"
 #include "tests/runtime/random_graph.h"
+#include "tests/support/graphs.h"
 
 namespace taso::testing {
 namespace {
@@ -169,6 +170,9 @@ class AskedTarget final : public Target {
   [[nodiscard]] Status fuse(const Graph& graph, KernelPlan& plan) const override {
     return processor().fuse(graph, plan);
   }
+  [[nodiscard]] bool may_cost_nothing(const KernelInfo& kernel) const override {
+    return processor().may_cost_nothing(kernel);
+  }
   [[nodiscard]] Expected<double> peak_bytes(const Graph& graph, const LayoutAssignment* layouts) const override {
     return processor().peak_bytes(graph, layouts);
   }
@@ -181,6 +185,59 @@ class AskedTarget final : public Target {
   Prices prices_;
   std::string identity_ = "priced";
 };
+
+/// What a graph costs at least, against all ways to lower and fuse it. Made-up prices of fused kernels know nothing of
+/// their parts, so that graphs whose best kernels have a convolution as a part are left out.
+TEST(LayoutMoves, NoPlanCostsLessThanTheLeast) {
+  const CostFormula time = value_of(parse_cost_formula("time"));
+  int enumerated = 0, tight = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    const Graph graph = RandomGraph(seed).build(3 + static_cast<int>(seed % 10));
+    const LayoutSpace space = value_of(processor().open_plan(graph)).open->space;
+    if (ways(space) > 400) continue;
+    const Prices prices = random_prices(seed);
+    bool convolution_fused = false;
+    double lowest = no_limit;
+    const auto visit = [&](const KernelPlan& plan) {
+      lowest = std::min(lowest, price_of(plan, prices));
+      for (const std::string& key : keys_of(plan))
+        convolution_fused |= key.starts_with("fused; ") && key.find("conv2d") != std::string::npos;
+    };
+    for_each_way(space, [&](auto layouts) { visit(fused_in(graph, std::move(layouts))); });
+    visit(value_of(processor().plan(graph)));
+    if (convolution_fused) continue;
+    ++enumerated;
+    AskedTarget target(seed);
+    CostDatabase database = CostDatabase::in_memory(target.identity());
+    MeasuredCosts measured(target, database, true);
+    const std::optional<double> least = value_of(make_cost_model(time, measured)->least(graph));
+    ASSERT_TRUE(least);
+    ASSERT_LE(*least, lowest + 1e-9) << "seed " << seed << "\n" << to_text(graph);
+    tight += *least >= lowest - 1e-9 ? 1 : 0;
+    // The same from what is recorded; without it there is none.
+    MeasuredCosts recorded(target, database, false);
+    EXPECT_EQ(value_of(make_cost_model(time, recorded)->least(graph)), least);
+  }
+  RecordProperty("graphs", enumerated);
+  RecordProperty("of_the_least", tight);
+  EXPECT_GT(enumerated, 100);
+  EXPECT_GT(tight, 5);
+}
+
+/// Convolutions and products with weights count in full, other operators where nothing can take them up.
+TEST(LayoutMoves, TheLeastIsOfWhatIsNotFused) {
+  const Graph graph = test::graph_of(R"(
+input x f32[6, 16]
+weight w f32[16, 16]
+output gelu(softmax(matmul(x, w); axis=-1))
+)");
+  AskedTarget target(1);
+  CostDatabase database = CostDatabase::in_memory(target.identity());
+  MeasuredCosts measured(target, database, true), none(target, database, false);
+  const CostFormula launches = value_of(parse_cost_formula("launches")), time = value_of(parse_cost_formula("time"));
+  EXPECT_EQ(value_of(make_cost_model(time, none)->least(graph)), std::nullopt);
+  EXPECT_EQ(value_of(make_cost_model(launches, measured)->least(graph)), 1.0);
+}
 
 /// Planned with nothing known, with all costs recorded and nothing measured, and by someone who runs the graph with the
 /// recorded costs: the same kernels.

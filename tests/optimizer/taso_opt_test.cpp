@@ -125,6 +125,11 @@ TEST_F(TasoOpt, StrategiesOnOneDatabase) {
     EXPECT_EQ(report["layouts"]["moves_ended"], 0);
     EXPECT_LE(report["layouts"]["moves_kept"], report["layouts"]["moves_tried"]);
     EXPECT_LE(report["result"]["cost"], report["result"]["rule_cost"]);
+    EXPECT_EQ(report["result"]["least_cost"].is_null(), strategy == "graph");
+    if (strategy != "graph") {
+      EXPECT_LE(report["result"]["least_cost"], report["result"]["cost"]);
+      EXPECT_GT(report["result"]["least_cost"], 0);
+    }
     for (const auto& contender : report["contenders"]) {
       const double cost = contender["cost"];
       found[strategy] = found.contains(strategy) ? std::min(found[strategy], cost) : cost;
