@@ -84,6 +84,7 @@ class RandomCost final : public CostModel {
     return sum;
   }
   [[nodiscard]] Expected<double> improve(const Graph&, KernelPlan&, double cost) override { return cost; }
+  [[nodiscard]] Expected<std::optional<double>> least(const Graph&) override { return std::optional<double>(); }
   void prepare(std::span<const Unpriced>) override {}
   [[nodiscard]] LayoutStatistics layout_statistics() const override { return statistics_; }
   [[nodiscard]] std::string name() const override { return "random"; }
