@@ -1,6 +1,7 @@
 // What layouts gain that are chosen together with what is fused (optimizer/layout_moves.h): the cost of a model's graph
-// as it is in the layouts that are best for kernels by themselves, in those of the rule, and after moves; kernels on
-// the processor, one thread. What is not in the database of costs is measured and recorded. bench/optimizer.md has the
+// as it is in the layouts that are best for kernels by themselves, in those of the rule, and after moves, by how much
+// any other plan could be cheaper, and what whole runs take before and after moves; kernels on the processor, one
+// thread. What is not in the database of costs is measured and recorded. bench/optimizer.md has the
 // figures.
 //
 //   layout_moves COSTS MODEL.onnx...
@@ -37,8 +38,8 @@ Status rows(const std::string& costs, const std::vector<std::string>& files) {
   TASO_ASSIGN(const CostFormula formula, parse_cost_formula("time"));
   std::puts(
       "| model | kernels | by themselves, ms | by the rule, ms | after moves, ms | gain | kept of tried | left out | s "
-      "|\n"
-      "|---|---:|---:|---:|---:|---:|---:|---:|---:|");
+      "| others at most cheaper by | whole runs before, ms | after | noise |\n"
+      "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
   for (const std::string& file : files) {
     TASO_ASSIGN(const Model model, Model::load(file, registry, {}));
     const Graph& graph = model.graph();
@@ -47,6 +48,7 @@ Status rows(const std::string& costs, const std::vector<std::string>& files) {
     TASO_ASSIGN(const double rule, cost->cost(graph, by_rule));
     TASO_ASSIGN(KernelPlan plan, target.open_plan(graph));
     TASO_ASSIGN(const double before, cost->cost(graph, plan));
+    PlannedGraph without{graph, plan, before, {}};
     TASO_ASSIGN(double after, cost->improve(graph, plan, before));
     // Again, with nothing left to measure.
     TASO_ASSIGN(plan, target.open_plan(graph));
@@ -56,12 +58,21 @@ Status rows(const std::string& costs, const std::vector<std::string>& files) {
     TASO_ASSIGN(after, cost->improve(graph, plan, after));
     const double seconds = now() - start;
     const LayoutStatistics second = cost->layout_statistics();
-    std::puts(fmt::format("| {} | {} | {} | {:.3f} | {:.3f} | {:.2f} % | {} of {} | {} | {:.2f} |",
+    TASO_ASSIGN(const std::optional<double> least, cost->least(graph));
+    std::string whole = "- | - | -";
+    if (second.moves_kept > first.moves_kept) {
+      const PlannedGraph with{graph, plan, after, {}};
+      const std::vector<TimedGraph> both = {to_be_timed(without), to_be_timed(with)};
+      TASO_ASSIGN(const GraphTimes times, measured.graph_seconds(both));
+      whole = fmt::format("{:.3f} | {:.3f} | {:.1f} %", 1e3 * times.seconds[0], 1e3 * times.seconds[1],
+                          100 * (times.final ? times.final->noise : times.noise));
+    }
+    std::puts(fmt::format("| {} | {} | {} | {:.3f} | {:.3f} | {:.2f} % | {} of {} | {} | {:.2f} | {} | {} |",
                           std::filesystem::path(file).stem().string(), plan.launches.size(),
                           before < rule ? fmt::format("{:.3f}", before / 1e3) : "not less than by the rule", rule / 1e3,
                           after / 1e3, 100 * (1 - after / before), second.moves_kept - first.moves_kept,
                           second.moves_tried - first.moves_tried, second.moves_ended > first.moves_ended ? "some" : "",
-                          seconds)
+                          seconds, least ? fmt::format("{:.1f} %", 100 * (1 - *least / after)) : "?", whole)
                   .c_str());
     std::fflush(stdout);
   }

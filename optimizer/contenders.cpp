@@ -104,17 +104,22 @@ class Searches {
   }
 
   /// Adds the graph of fewest launches, if it is another one and not hopeless.
-  [[nodiscard]] Status by_launches(Findings& found) const {
-    SearchOptions one = common_;
-    one.keep = 1;
-    one.choose_layouts = false;
-    spend(found.search.seconds, one);
-    const auto launches = make_cost_model({{{1, CostFormula::Term::launches}}}, planner_.measured());
-    TASO_ASSIGN(SearchResult fewest, run(one, planner_.target().for_launches(), *launches));
-    found.search.seconds += fewest.seconds;
-    if (fewest.stop == StopReason::interrupted) found.search.stop = StopReason::interrupted;
-    if (!is_less(fewest.best[0].cost, fewest.start_cost)) return {};
-    return add_named("fewest launches", std::move(fewest.best[0]), hopeless * prepared_.start().planned.cost, found);
+  [[nodiscard]] Status by_launches(Findings& found, std::optional<FewestLaunches>& known) const {
+    const Graph& start = prepared_.start().planned.graph;
+    // Which steps hold at all sizes is known better from search to search.
+    if (!known || options_.at_all_sizes || !known->start.equals(start)) {
+      SearchOptions one = common_;
+      one.keep = 1;
+      one.choose_layouts = false;
+      spend(found.search.seconds, one);
+      const auto launches = make_cost_model({{{1, CostFormula::Term::launches}}}, planner_.measured());
+      TASO_ASSIGN(SearchResult result, run(one, planner_.target().for_launches(), *launches));
+      found.search.seconds += result.seconds;
+      known = FewestLaunches{start, std::move(result.best[0]), result.start_cost};
+      if (result.stop == StopReason::interrupted) found.search.stop = StopReason::interrupted;
+    }
+    if (!is_less(known->best.cost, known->start_launches)) return {};
+    return add_named("fewest launches", known->best, hopeless * prepared_.start().planned.cost, found);
   }
 
  private:
@@ -274,7 +279,8 @@ bool times_graphs(const GraphPlanner& planner, const OptimizeOptions& options) {
 }
 
 Expected<Findings> find_contenders(const Prepared& prepared, const GraphPlanner& planner,
-                                   const OptimizeOptions& options, std::vector<std::string>& notes) {
+                                   const OptimizeOptions& options, std::optional<FewestLaunches>& fewest,
+                                   std::vector<std::string>& notes) {
   const Searches searches(prepared, planner, options);
   Findings found;
   Sifted sifted{{}, 0, true};
@@ -295,7 +301,7 @@ Expected<Findings> find_contenders(const Prepared& prepared, const GraphPlanner&
   if (times_graphs(planner, options) && options.strategy != Strategy::layout &&
       found.search.stop != StopReason::interrupted) {
     const bool any = !found.graphs.empty();
-    TASO_RETURN_IF_ERROR(searches.by_launches(found));
+    TASO_RETURN_IF_ERROR(searches.by_launches(found, fewest));
     if (any && found.search.stop != StopReason::interrupted) TASO_RETURN_IF_ERROR(searches.without_a_rule(found));
   }
   if (times_graphs(planner, options) && options.as_run && found.search.stop != StopReason::interrupted)

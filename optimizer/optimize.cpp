@@ -135,7 +135,7 @@ struct Round {
 };
 Expected<Round> search_and_choose(const Graph& original, const RuleIndex& rules, const KernelLibrary& library,
                                   const GraphPlanner& planner, const OptimizeOptions& options,
-                                  const std::vector<CorrectedPrice>& corrected) {
+                                  const std::vector<CorrectedPrice>& corrected, std::optional<FewestLaunches>& fewest) {
   OptimizeResult result;
   result.cost_model = planner.model().name();
   result.target = planner.target().identity();
@@ -143,7 +143,7 @@ Expected<Round> search_and_choose(const Graph& original, const RuleIndex& rules,
   note_corrections(corrected, result.notes);
   if (options.progress != nullptr) options.progress->enter(OptimizeProgress::Phase::pricing);
   TASO_ASSIGN(Prepared prepared, prepare(original, rules, library.registry(), planner, options, result.notes));
-  TASO_ASSIGN(Findings found, find_contenders(prepared, planner, options, result.notes));
+  TASO_ASSIGN(Findings found, find_contenders(prepared, planner, options, fewest, result.notes));
   TASO_RETURN_IF_ERROR(choose(prepared, found, planner, options, result));
   return Round{std::move(prepared), std::move(found), std::move(result)};
 }
@@ -167,12 +167,13 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
                                                     CostModel& model, const OptimizeOptions& options) {
   const GraphPlanner planner(measured, model, options.strategy != Strategy::graph);
   std::vector<CorrectedPrice> corrected;
-  TASO_ASSIGN(Round round, search_and_choose(original, rules, library, planner, options, corrected));
+  std::optional<FewestLaunches> fewest;
+  TASO_ASSIGN(Round round, search_and_choose(original, rules, library, planner, options, corrected, fewest));
   for (int corrections = 0; corrections < most_corrections; ++corrections) {
     TASO_ASSIGN(const std::vector<CorrectedPrice> wrong, corrected_after(round, planner));
     if (wrong.empty()) break;
     corrected.insert(corrected.end(), wrong.begin(), wrong.end());
-    Expected<Round> next = search_and_choose(original, rules, library, planner, options, corrected);
+    Expected<Round> next = search_and_choose(original, rules, library, planner, options, corrected, fewest);
     if (!next && next.error().code == ErrorCode::interrupted) {
       round.result.search.stop = StopReason::interrupted;
       break;
