@@ -1,6 +1,7 @@
 #include "optimizer/optimize.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "optimizer/cost_database.h"
 #include "optimizer/paired_times.h"
@@ -316,6 +317,50 @@ TEST(FewestLaunches, AreThoseOfTheTargetForLaunches) {
   EXPECT_EQ(result.contenders[2].name, "fewest launches");
   EXPECT_EQ(result.result.kernels, 2U);
   EXPECT_EQ(result.original.kernels, 2U);
+}
+
+/// Counts the graphs that are planned in a search for the fewest launches.
+class CountingTarget final : public FakeTarget {
+ public:
+  [[nodiscard]] const Target& for_launches() const override { return counted_; }
+  [[nodiscard]] std::size_t planned() const { return counted_.planned; }
+
+ private:
+  struct Counted final : FakeTarget {
+    [[nodiscard]] Expected<KernelPlan> plan(const Graph& graph) const override {
+      ++planned;
+      return FakeTarget::plan(graph);
+    }
+    mutable std::atomic<std::size_t> planned = 0;
+  };
+  Counted counted_;
+};
+
+/// After prices were corrected all that depends on them is searched for again.
+TEST(FewestLaunches, AreSearchedForOnce) {
+  const Graph graph = graph_of(R"(
+input x f32[1, 8]
+weight a f32[8, 4]
+weight b f32[8, 4]
+weight d f32[4]
+output add(matmul(x, a), broadcast(d; shape=[1, 4])), matmul(x, b)
+)");
+  const RuleIndex rules(test_rules(), registry());
+  std::vector<std::size_t> planned;
+  for (const double inside : {1e-6, 2e-6}) {
+    CountingTarget target;
+    target.seconds_of_op = {{"matmul_bias_act", 1e-6}, {"matmul", 1e-6}, {"add", 1e-6}};
+    target.seconds_inside = {{"matmul_bias_act", inside}};
+    target.graph_seconds_from_inside = true;
+    CostDatabase database = CostDatabase::in_memory("fake device");
+    MeasuredCosts measured(target, database, true);
+    const auto model = make_cost_model(value_of(parse_cost_formula("time")), measured);
+    const OptimizeResult result = value_of(optimize(graph, rules, library(), measured, *model, {}));
+    EXPECT_EQ(result.corrected.empty(), inside == 1e-6);
+    planned.push_back(target.planned());
+  }
+  EXPECT_GT(planned[0], 0U);
+  EXPECT_EQ(planned[1], planned[0]);
 }
 
 TEST_F(ChoiceByTime, WithoutTimingCostsDecide) {
