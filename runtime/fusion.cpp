@@ -59,9 +59,11 @@ struct Group {
   Numbers members;
   /// Steps that move elements and are computed here besides where they belong.
   Numbers copied;
+
+  [[nodiscard]] bool is_one_step() const { return members.size() == 1 && copied.empty(); }
 };
 
-/// What a group asks for, and the tensors that it reads and writes.
+/// What a group of several steps asks for (a single one has its request), and the tensors that it reads and writes.
 struct Planned {
   KernelRequest request;
   std::vector<TensorIndex> inputs, outputs;
@@ -69,7 +71,7 @@ struct Planned {
 
 class Fusion {
  public:
-  Fusion(LoweredGraph& lowered, const FusionRules& rules, FusionCache& cache)
+  Fusion(const LoweredGraph& lowered, const FusionRules& rules, FusionCache& cache)
       : lowered_(lowered),
         rules_(rules),
         cache_(cache),
@@ -131,17 +133,18 @@ class Fusion {
       statistics->width = choice.width;
     }
     take(choice.groups);
-    if (!stores_what_it_reads()) take(known);
+    planned_ = plans();
+    if (stores_what_it_reads()) return;
+    take(known);
+    planned_ = plans();
   }
 
-  [[nodiscard]] LoweredGraph result() {
-    std::vector<std::optional<Planned>> planned(groups_.size());
-    for (std::size_t i = 0; i < groups_.size(); ++i)
-      if (!groups_[i].members.empty()) planned[i] = plan(groups_[i]);
-    const std::vector<std::size_t> order = ordered(planned);
+  /// The steps of the groups that are needed, in an order of execution; after choose().
+  [[nodiscard]] std::vector<LoweredStep> result() {
+    const std::vector<std::size_t> order = ordered();
     std::vector<char> kept(groups_.size(), 0), needed(lowered_.tensors.size(), 0);
     for (std::size_t at = order.size(); at-- > 0;) {
-      const Planned& one = *planned[order[at]];
+      const Planned& one = *planned_[order[at]];
       const auto is_needed = [&](TensorIndex tensor) { return needed[tensor] != 0 || escapes_[tensor] != 0; };
       if (std::none_of(one.outputs.begin(), one.outputs.end(), is_needed)) continue;
       kept[order[at]] = 1;
@@ -149,14 +152,9 @@ class Fusion {
         for (const TensorIndex written : written_for(input)) needed[written] = 1;
     }
     std::vector<LoweredStep> steps;
-    for (const std::size_t group : order) {
-      if (kept[group] == 0) continue;
-      const auto number = static_cast<std::uint32_t>(steps.size());
-      steps.push_back(step_of(groups_[group], std::move(*planned[group])));
-      for (const TensorIndex output : steps.back().outputs) lowered_.tensors[output].step = number;
-    }
-    lowered_.steps = std::move(steps);
-    return std::move(lowered_);
+    for (const std::size_t group : order)
+      if (kept[group] != 0) steps.push_back(step_of(groups_[group], std::move(*planned_[group])));
+    return steps;
   }
 
  private:
@@ -290,9 +288,9 @@ class Fusion {
   }
 
   [[nodiscard]] Planned plan(const Group& group) const {
-    if (group.members.size() == 1 && group.copied.empty()) {
+    if (group.is_one_step()) {
       const LoweredStep& step = lowered_.steps[*group.members.begin()];
-      return {step.kernel->request, step.inputs, step.outputs};
+      return {{}, step.inputs, step.outputs};
     }
     Planner planner{*this, group};
     Numbers all = group.members;
@@ -328,7 +326,9 @@ class Fusion {
   [[nodiscard]] double cost_of(const Group& group) const {
     const Hash128 key = key_of(group, 1);
     if (const FusionCache::Verdict* const known = cache_.find(key)) return known->cost;
-    return cache_.insert(key, {false, cost_of(plan(group).request)}).cost;
+    const double cost =
+        cost_of(group.is_one_step() ? lowered_.steps[*group.members.begin()].kernel->request : plan(group).request);
+    return cache_.insert(key, {false, cost}).cost;
   }
 
   [[nodiscard]] bool is_kept(std::size_t step) const {
@@ -443,14 +443,21 @@ class Fusion {
   [[nodiscard]] bool stores_what_it_reads() const {
     std::set<TensorIndex> stored;
     std::vector<TensorIndex> read;
-    for (const Group& group : groups_) {
-      if (group.members.empty()) continue;
-      const Planned planned = plan(group);
-      stored.insert(planned.outputs.begin(), planned.outputs.end());
-      for (const TensorIndex input : planned.inputs)
+    for (const std::optional<Planned>& planned : planned_) {
+      if (!planned) continue;
+      stored.insert(planned->outputs.begin(), planned->outputs.end());
+      for (const TensorIndex input : planned->inputs)
         for (const TensorIndex written : written_for(input)) read.push_back(written);
     }
     return std::all_of(read.begin(), read.end(), [&](TensorIndex one) { return stored.contains(one); });
+  }
+
+  /// Of the groups; nothing where one is empty.
+  [[nodiscard]] std::vector<std::optional<Planned>> plans() const {
+    std::vector<std::optional<Planned>> planned(groups_.size());
+    for (std::size_t i = 0; i < groups_.size(); ++i)
+      if (!groups_[i].members.empty()) planned[i] = plan(groups_[i]);
+    return planned;
   }
 
   void take(const std::vector<StageGroup>& chosen) {
@@ -660,11 +667,11 @@ class Fusion {
   }
 
   /// The groups in an order of execution: of those that can be next, the one whose last step came first.
-  [[nodiscard]] std::vector<std::size_t> ordered(const std::vector<std::optional<Planned>>& planned) const {
+  [[nodiscard]] std::vector<std::size_t> ordered() const {
     std::vector<std::set<std::size_t>> waits_for(groups_.size()), waited_for_by(groups_.size());
     for (std::size_t i = 0; i < groups_.size(); ++i) {
-      if (!planned[i]) continue;
-      for (const TensorIndex input : planned[i]->inputs)
+      if (!planned_[i]) continue;
+      for (const TensorIndex input : planned_[i]->inputs)
         for (const TensorIndex written : written_for(input)) {
           const std::size_t writer = group_of_[lowered_.tensors[written].step];
           TASO_CHECK(writer != i, "a fused kernel reads what it writes");
@@ -674,7 +681,7 @@ class Fusion {
     }
     std::set<std::pair<std::size_t, std::size_t>> ready;  // by last step
     for (std::size_t i = 0; i < groups_.size(); ++i)
-      if (planned[i] && waits_for[i].empty()) ready.emplace(*groups_[i].members.rbegin(), i);
+      if (planned_[i] && waits_for[i].empty()) ready.emplace(*groups_[i].members.rbegin(), i);
     std::vector<std::size_t> order;
     while (!ready.empty()) {
       const std::size_t next = ready.begin()->second;
@@ -685,12 +692,13 @@ class Fusion {
         if (waits_for[reader].empty()) ready.emplace(*groups_[reader].members.rbegin(), reader);
       }
     }
-    const auto groups = std::count_if(planned.begin(), planned.end(), [](const auto& one) { return one.has_value(); });
+    const auto groups =
+        std::count_if(planned_.begin(), planned_.end(), [](const auto& one) { return one.has_value(); });
     TASO_CHECK(static_cast<std::ptrdiff_t>(order.size()) == groups, "fused kernels wait for each other");
     return order;
   }
 
-  LoweredGraph& lowered_;
+  const LoweredGraph& lowered_;
   const FusionRules& rules_;
   FusionCache& cache_;
   std::vector<TensorIndex> wholes_;                         ///< Per tensor: what it is a view of, itself if of none.
@@ -701,6 +709,7 @@ class Fusion {
   std::vector<std::vector<std::size_t>> from_memory_;       ///< Per step: those of whose results it reads views.
   std::vector<Group> groups_;                               ///< Empty where joined to another.
   std::vector<std::size_t> group_of_;                       ///< Per step.
+  std::vector<std::optional<Planned>> planned_;             ///< plans() of the groups that were chosen.
   std::vector<char> joins_;                                 ///< Per step: it can be a part.
   /// A producer, a group and the steps it had: what need not be tried again.
   std::set<std::tuple<std::size_t, std::size_t, std::size_t>> refused_;
@@ -724,18 +733,21 @@ LoweredGraph fuse_steps(LoweredGraph lowered, const FusionRules& rules, FusionCa
   FusionCache own;
   for (FusionCache* const used : {cache, &own}) {
     if (used == nullptr) continue;
-    LoweredGraph fused = lowered;
-    Fusion fusion(fused, rules, *used);
+    Fusion fusion(lowered, rules, *used);
     fusion.walk();
     fusion.choose(statistics);
-    if (used == &own) return fusion.result();
-    fused = fusion.result();
+    std::vector<LoweredStep> steps = fusion.result();
     std::set<Hash128> asked;
     const auto is_so = [&](const LoweredStep& step) {
       const PlannedKernel& kernel = *step.kernel;
       return !kernel.request.fused || !asked.insert(kernel.key_hash).second || rules.fuses(kernel.request);
     };
-    if (std::all_of(fused.steps.begin(), fused.steps.end(), is_so)) return fused;
+    if (used == &own || std::all_of(steps.begin(), steps.end(), is_so)) {
+      lowered.steps = std::move(steps);
+      for (std::uint32_t step = 0; step < lowered.steps.size(); ++step)
+        for (const TensorIndex output : lowered.steps[step].outputs) lowered.tensors[output].step = step;
+      return lowered;
+    }
     cache->clear();
   }
   return lowered;
