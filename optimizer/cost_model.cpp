@@ -83,7 +83,7 @@ class WeightedSum final : public CostModel {
   Expected<std::optional<double>> least(const Graph& graph) override {
     const Target& target = measured_->target();
     TASO_ASSIGN(KernelPlan plan, target.open_plan(graph));
-    if (!plan.open) return std::optional<double>();
+    if (!plan.open || counts(Term::bytes)) return std::optional<double>();
     PriceList prices;
     prices.look_up = [&](const KernelInfo& kernel) {
       return target.may_cost_nothing(kernel) ? Price{0, true} : bound(kernel);
@@ -131,6 +131,11 @@ class WeightedSum final : public CostModel {
   bool uses_time() const override { return formula_.uses_time(); }
 
  private:
+  [[nodiscard]] bool counts(Term term) const {
+    return std::any_of(formula_.terms.begin(), formula_.terms.end(),
+                       [&](const CostFormula::Weighted& one) { return one.term == term && one.weight > 0; });
+  }
+
   /// The cost of a plan whose launches are there; any number from `limit` up if it is not below that.
   Expected<double> total(const Graph& graph, const KernelPlan& plan, double limit) {
     double sum = 0;
