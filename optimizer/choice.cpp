@@ -149,6 +149,9 @@ Status choose(Prepared& prepared, Findings& found, const GraphPlanner& planner, 
   result.original = *prepared.original.planned.summary;
   result.baseline = *prepared.baseline.planned.summary;
   result.result = *run.summary;
+  if (result.search.stop != StopReason::interrupted && !options.search.stop.deadline) {
+    TASO_ASSIGN(result.result.least_cost, planner.least_cost(run));
+  }
   note_declined(planner.target().declined(run.plan), result.notes);
   for (std::string& fallback : planner.target().fallbacks()) result.notes.push_back(std::move(fallback));
   result.graph = chosen.graph;

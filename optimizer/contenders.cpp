@@ -115,14 +115,20 @@ class Searches {
       const auto launches = make_cost_model({{{1, CostFormula::Term::launches}}}, planner_.measured());
       TASO_ASSIGN(SearchResult result, run(one, planner_.target().for_launches(), *launches));
       found.search.seconds += result.seconds;
-      known = FewestLaunches{start, std::move(result.best[0]), result.start_cost};
       if (result.stop == StopReason::interrupted) found.search.stop = StopReason::interrupted;
+      FewestLaunches fewest{start, std::move(result.best[0]), result.start_cost};
+      if (result.stop == StopReason::interrupted || result.stop == StopReason::time)
+        return add_fewest(std::move(fewest), found);
+      known = std::move(fewest);
     }
-    if (!is_less(known->best.cost, known->start_launches)) return {};
-    return add_named("fewest launches", known->best, hopeless * prepared_.start().planned.cost, found);
+    return add_fewest(*known, found);
   }
 
  private:
+  [[nodiscard]] Status add_fewest(FewestLaunches fewest, Findings& found) const {
+    if (!is_less(fewest.best.cost, fewest.start_launches)) return {};
+    return add_named("fewest launches", std::move(fewest.best), hopeless * prepared_.start().planned.cost, found);
+  }
   [[nodiscard]] Expected<SearchResult> run(const SearchOptions& options, const Target& target, CostModel& model) const {
     return run(options, prepared_.search_rules, target, model);
   }

@@ -83,15 +83,15 @@ class WeightedSum final : public CostModel {
   Expected<std::optional<double>> least(const Graph& graph) override {
     const Target& target = measured_->target();
     TASO_ASSIGN(KernelPlan plan, target.open_plan(graph));
-    if (!plan.open || counts(Term::bytes)) return std::optional<double>();
+    if (!plan.open || counts(Term::bytes) || counts(Term::memory)) return std::optional<double>();
     PriceList prices;
     prices.look_up = [&](const KernelInfo& kernel) {
       return target.may_cost_nothing(kernel) ? Price{0, true} : bound(kernel);
     };
     prices.find_out = [this](const KernelInfo& kernel) { return find_out(kernel); };
+    EliminationCache cache;
     LayoutStatistics statistics;
-    const Expected<double> cost =
-        choose_layouts(plan, prices, MeasuredCosts::no_limit, locals_.local().cache, statistics);
+    const Expected<double> cost = choose_layouts(plan, prices, MeasuredCosts::no_limit, cache, statistics);
     if (cost) return std::optional(*cost * (1 - statistics.largest_gap));
     for (const ErrorCode code : {ErrorCode::cost_missing, ErrorCode::device_unavailable, ErrorCode::interrupted})
       if (cost.error().code == code) return std::optional<double>();

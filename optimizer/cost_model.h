@@ -124,9 +124,10 @@ class CostModel {
   [[nodiscard]] virtual Expected<double> improve(const Graph& graph, KernelPlan& plan, double cost) = 0;
   /// What no plan of the graph costs less than, whatever its layouts and what is fused: the price of the best layouts
   /// if all that may cost nothing within another launch (Target::may_cost_nothing) does so. It tells how far the plan
-  /// of cost() and improve(), which need not be the best, can be from it. Empty if the target's layouts are fixed, if
-  /// bytes count (a launch need not read what it computes itself), or if costs that this rests on are neither recorded
-  /// nor can be measured. Not thread-safe: may measure.
+  /// of cost() and improve(), which need not be the best, can be from it, as far as prices of kernels go together: a
+  /// convolution with more in its launch may have been measured to take less than alone. Empty if the target's layouts
+  /// are fixed, if bytes count (a launch need not read what it computes itself) or memory, or if costs that this rests
+  /// on are neither recorded nor can be measured. Not thread-safe: may measure.
   [[nodiscard]] virtual Expected<std::optional<double>> least(const Graph& graph) = 0;
   struct Unpriced {
     const Graph* graph = nullptr;

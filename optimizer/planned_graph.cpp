@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "optimizer/equal_costs.h"
+
 namespace taso {
 
 TimedGraph to_be_timed(const PlannedGraph& planned) {
@@ -60,14 +62,18 @@ Status GraphPlanner::summarize(PlannedGraph& planned) const {
     if (!rule_cost && rule_cost.error().code != ErrorCode::cost_missing) return rule_cost.error();
     summary.rule_cost = rule_cost ? std::optional<double>(*rule_cost) : std::nullopt;
   }
-  if (choose_layouts_) {
-    TASO_ASSIGN(summary.least_cost, model_->least(planned.graph));
-  }
   if (model_->uses_time()) {
     TASO_ASSIGN(summary.predicted_seconds, measured_->seconds(planned.plan));
   }
   planned.summary = std::move(summary);
   return {};
+}
+
+Expected<std::optional<double>> GraphPlanner::least_cost(const PlannedGraph& planned) const {
+  if (!choose_layouts_) return std::optional<double>();
+  TASO_ASSIGN(std::optional<double> least, model_->least(planned.graph));
+  if (least && is_less(planned.cost, *least)) least.reset();
+  return least;
 }
 
 }  // namespace taso

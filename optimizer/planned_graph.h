@@ -22,7 +22,7 @@ struct GraphSummary {
   std::optional<double> measured_seconds;   ///< Timed whole.
   std::size_t conversions = 0;              ///< Kernels that change a layout.
   std::optional<double> rule_cost;          ///< Cost in the layouts of the runtime's rule; empty if not recorded.
-  std::optional<double> least_cost;         ///< No layouts and fused kernels of the graph cost less: CostModel::least.
+  std::optional<double> least_cost;         ///< GraphPlanner::least_cost, where that was asked for.
 };
 
 /// A graph, planned and priced.
@@ -54,6 +54,10 @@ class GraphPlanner {
   /// Makes the graph's summary, if it has none; `measured_seconds` is left empty. It may measure more kernels than
   /// planning does: those of the layouts by rule.
   [[nodiscard]] Status summarize(PlannedGraph& planned) const;
+
+  /// CostModel::least, where layouts are chosen; nothing if the graph costs less, as prices that do not go together
+  /// may have it.
+  [[nodiscard]] Expected<std::optional<double>> least_cost(const PlannedGraph& planned) const;
 
   [[nodiscard]] MeasuredCosts& measured() const { return *measured_; }
   [[nodiscard]] CostModel& model() const { return *model_; }

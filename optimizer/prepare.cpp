@@ -122,8 +122,17 @@ Expected<Prepared> prepare(const Graph& original, const RuleIndex& rules, const 
                     RuleIndex(rules_for_search(rules, options), rules.catalog())};
   TASO_ASSIGN(prepared.original.planned, planner.plan(std::move(start)));
   TASO_RETURN_IF_ERROR(planner.summarize(prepared.original.planned));
-  TASO_ASSIGN(prepared.baseline.planned, planner.plan(std::move(baseline.graph)));
-  TASO_RETURN_IF_ERROR(planner.summarize(prepared.baseline.planned));
+  Expected<PlannedGraph> folded = planner.plan(std::move(baseline.graph));
+  Status priced = folded ? planner.summarize(*folded) : Status(folded.error());
+  if (priced) {
+    prepared.baseline.planned = std::move(*folded);
+    return prepared;
+  }
+  // The device has run the original: then that is what the others are compared with.
+  if (priced.error().code != ErrorCode::device_unavailable) return priced.error();
+  notes.push_back("the baseline is the original: " + priced.error().message);
+  prepared.baseline.planned = prepared.original.planned;
+  prepared.baseline.applications.clear();
   return prepared;
 }
 

@@ -116,9 +116,11 @@ std::string verdict(const OptimizeResult& result) {
 
 /// What share of a graph's cost other layouts and fused kernels might save.
 std::string gap_text(double cost, double least) {
-  if (!is_less(least, cost)) return "no other layouts and fused kernels of the result are cheaper";
-  return fmt::format("other layouts and fused kernels of the result are at most {:.1f} % cheaper",
-                     std::ceil(1000 * (1 - least / cost)) / 10);
+  if (!is_less(least, cost)) return "by the costs of its kernels the result has the best layouts and fused kernels";
+  return fmt::format(
+      "by the costs of its kernels the result would be at most {:.1f} % cheaper in the best layouts and "
+      "fused kernels",
+      std::ceil(1000 * (1 - least / cost)) / 10);
 }
 
 std::string report_text(const OptimizeResult& result, const ReportContext& context) {

@@ -94,7 +94,7 @@ class Target {
   /// Makes the launches of a plan with chosen layouts those of a run of the graph, and says so in `fused`. As plan().
   [[nodiscard]] virtual Status fuse(const Graph& /*graph*/, KernelPlan& /*plan*/) const { return {}; }
   /// Whether a kernel that open_plan() names may cost nothing where fuse() makes it a part of another launch; else that
-  /// launch costs no less than the kernel alone.
+  /// launch is taken to cost no less than the kernel alone.
   [[nodiscard]] virtual bool may_cost_nothing(const KernelInfo& /*kernel*/) const { return fuses(); }
   /// Bytes of the arena in which a run of the graph, cut at its opaque nodes, places tensors (runtime/lifetimes.h).
   /// `layouts`: null by rule.

@@ -98,10 +98,11 @@ std::string name_of(const KernelRequest& request) {
 }
 
 /// What an executor runs.
-Expected<LoweredGraph> lower_for(const Graph& graph, const KernelLibrary& library, const ExecutorOptions& options) {
+Expected<LoweredGraph> lower_for(const Graph& graph, const KernelLibrary& library, const ExecutorOptions& options,
+                                 FusionStatistics* statistics = nullptr) {
   TASO_ASSIGN(LoweredGraph lowered,
               lower(graph, library.registry(), lowering_options(library, options), options.layouts.get()));
-  return fused_for(std::move(lowered), library, options.more_kernels);
+  return fused_for(std::move(lowered), library, options.more_kernels, nullptr, statistics);
 }
 
 /// The kernel of a step, on the device or, where that declines, on the host.
@@ -588,7 +589,7 @@ struct Executor::State {
 };
 
 LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library, const KernelSource* more_kernels,
-                       FusionCache* cache) {
+                       FusionCache* cache, FusionStatistics* statistics) {
   if (library.set() == KernelSet::reference) return lowered;
   const auto fuses = [&](const KernelRequest& request) {
     // What leaves a kernel before its last part would wait for all that the kernel reads: a message for others, for
@@ -606,7 +607,7 @@ LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library, const
   rules.joins = [&](const KernelRequest& part) { return is_ours(part) && library.may_fuse(part); };
   rules.cost = [&](const KernelRequest& request) { return estimate.cost(request); };
   rules.repeats = [&](const KernelRequest& part) { return estimate.is_cheap(part); };
-  lowered = fuse_steps(std::move(lowered), rules, cache);
+  lowered = fuse_steps(std::move(lowered), rules, cache, statistics);
   if (!library.backend()) return lowered;
   const auto writes = [&](const KernelRequest& request) { return library.writes_within(request); };
   return concat_in_place(std::move(lowered), writes, is_ours);
@@ -636,8 +637,9 @@ PlannedLaunches planned_kernel(const LoweredStep& step, const PlacedKernel& plac
 }  // namespace
 
 Expected<PlannedRun> plan_launches(const Graph& graph, const KernelLibrary& library, const ExecutorOptions& options) {
-  TASO_ASSIGN(LoweredGraph lowered, lower_for(graph, library, options));
   PlannedRun run;
+  if (library.set() != KernelSet::reference) run.groups.emplace();
+  TASO_ASSIGN(LoweredGraph lowered, lower_for(graph, library, options, run.groups ? &*run.groups : nullptr));
   if (!library.backend()) {
     for (const LoweredStep& step : lowered.steps) {
       TASO_ASSIGN(const PlacedKernel kernel,

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -51,9 +52,11 @@ struct ExecutorOptions {
 
 /// A lowered graph as executors run it: with its steps fused (runtime/fusion.h) where the library wants that, and on a
 /// device concatenations written in place (runtime/concat_in_place.h), but for steps whose kernels are of
-/// `more_kernels`. `cache`: of this library, and for graphs without others' kernels.
+/// `more_kernels`. `cache`: of this library, and for graphs without others' kernels. `statistics`, unless null:
+/// what choosing groups took, by estimated costs; stays as it is where nothing is fused.
 [[nodiscard]] LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library,
-                                     const KernelSource* more_kernels = nullptr, FusionCache* cache = nullptr);
+                                     const KernelSource* more_kernels = nullptr, FusionCache* cache = nullptr,
+                                     FusionStatistics* statistics = nullptr);
 
 /// How an executor with these options lowers its graph.
 [[nodiscard]] LoweringOptions lowering_options(const KernelLibrary& library, const ExecutorOptions& options);
@@ -88,6 +91,8 @@ struct PlannedRun {
   /// As the model has it: of a run, and on one stream. 0 where nothing is known of any step.
   double seconds = 0, seconds_on_one_stream = 0;
   std::size_t measured = 0;  ///< Device steps whose cost was measured on the device; the others' are estimates.
+  /// What choosing the groups of steps took (runtime/fusion.h); empty where nothing is fused.
+  std::optional<FusionStatistics> groups;
 };
 /// The kernels that an executor of the graph would have, with their launches on the device if the library has one,
 /// which may be only described. Fails where Executor::create fails, but for that.

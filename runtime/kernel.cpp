@@ -92,7 +92,10 @@ bool KernelLibrary::may_cost_nothing(const KernelRequest& part) const {
   const bool convolves = part.op.starts_with("conv2d");
   const bool has_weight =
       std::any_of(part.inputs.begin(), part.inputs.end(), [](const Operand& o) { return o.weight; });
-  return may_fuse(part) && !convolves && !(part.op == "matmul" && has_weight);
+  const bool is_half = !part.inputs.empty() && (part.inputs[0].type.element == ElementType::f16 ||
+                                                part.inputs[0].type.element == ElementType::bf16);
+  const bool may_be_attention = !has_weight || (backend_ && is_half);
+  return may_fuse(part) && !convolves && (part.op != "matmul" || may_be_attention);
 }
 
 KernelOffer KernelLibrary::create_on_device(const KernelRequest& request) const {

@@ -204,8 +204,8 @@ class KernelLibrary {
   [[nodiscard]] bool writes_within(const KernelRequest& request) const;
   /// Whether this can be a part of what is fused: a quick answer, which may be wrongly yes.
   [[nodiscard]] bool may_fuse(const KernelRequest& part) const;
-  /// Whether it may cost nothing as a part of what is fused. Not a convolution or a product with a weight: a launch
-  /// takes no less than such a part of it takes alone.
+  /// Whether it may cost nothing as a part of what is fused. Not a convolution or a product with a weight, which is
+  /// taken to be as much work in whatever launch; but products that a device may compute as attention.
   [[nodiscard]] bool may_cost_nothing(const KernelRequest& part) const;
   /// A kernel of the backend, or the reason why it has none; without a backend always the latter.
   [[nodiscard]] KernelOffer create_on_device(const KernelRequest& request) const;

@@ -25,6 +25,14 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+/// Runtime, version, provider and device: what times are recorded under.
+std::string what_runs(const WorkerHello& hello, const WorkerSetting& setting) {
+  std::string text = hello.runtime + " " + hello.version;
+  for (const std::string& more : {setting.provider, setting.device})
+    if (!more.empty()) text += "; " + more;
+  return text;
+}
+
 Error worker_failure(std::string message) { return {ErrorCode::device_unavailable, std::move(message), {}}; }
 
 }  // namespace
@@ -56,9 +64,9 @@ struct Worker::State {
     double wall = 0;
     TASO_ASSIGN(const std::string answer, exchange(configure_line(++last_id, options.threads, options.provider), wall));
     TASO_ASSIGN(WorkerSetting set, parse_setting(answer, last_id));
-    if (known && (said.runtime != hello.runtime || said.version != hello.version || set.provider != setting.provider))
-      return worker_failure(
-          fmt::format("it is {} {} now, not {} {}", said.runtime, said.version, hello.runtime, hello.version));
+    const std::string now = what_runs(said, set);
+    if (known && now != what_runs(hello, setting))
+      return worker_failure(fmt::format("it is {} now, not {}", now, what_runs(hello, setting)));
     hello = std::move(said);
     setting = std::move(set);
     known = true;
@@ -111,8 +119,10 @@ Worker::Worker(Worker&&) noexcept = default;
 Worker& Worker::operator=(Worker&&) noexcept = default;
 
 Worker::~Worker() {
-  constexpr double while_it_ends = 0.1;
-  if (state_ && state_->process) (void)state_->process->send(stop_line(), while_it_ends);
+  // It has a second to end by itself.
+  constexpr double while_it_ends = 1;
+  if (state_ && state_->process && state_->process->send(stop_line(), while_it_ends))
+    (void)state_->process->receive(while_it_ends, {});
 }
 
 Expected<Worker> Worker::open(WorkerOptions options) {

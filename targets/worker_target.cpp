@@ -1,6 +1,7 @@
 #include "targets/worker_target.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,12 +12,14 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <thread>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "operators/node_maps.h"
 #include "optimizer/paired_times.h"
 #include "runtime/input_bounds.h"
 #include "runtime/measure.h"
@@ -28,7 +31,7 @@ namespace taso {
 namespace {
 
 /// Raised with every change of what is measured of a part, and how.
-constexpr int generation = 2;
+constexpr int generation = 3;
 /// Of so many kernels one finds out at most what they take inside of a graph.
 constexpr std::size_t most_profiled = 64;
 /// So many parts are measured in one request.
@@ -119,7 +122,21 @@ class WorkerFolder {
 
 struct WorkerTarget::State {
   State(Worker started, const Model& original, const OperatorRegistry& operators, const RuntimeTarget& placing)
-      : worker(std::move(started)), model(&original), registry(&operators), host(&placing) {}
+      : worker(std::move(started)), model(&original), registry(&operators), allowing(operators), host(&placing) {}
+
+  /// Notes which operators of other domains the model has.
+  [[nodiscard]] Status note_domains() {
+    std::set<std::string> known, domains;
+    for (const auto& mapping : registry->node_maps().all()) known.insert(mapping->domain);
+    for (const OriginalNode& node : model->original_nodes()) {
+      types_of_model.emplace(node.domain, node.op_type);
+      if (!node.domain.empty() && known.contains(node.domain)) domains.insert(node.domain);
+    }
+    for (const std::string& domain : domains) {
+      TASO_ASSIGN(allowing, allow_domain(domain, model->path(), allowing));
+    }
+    return {};
+  }
 
   /// Whether weights of a graph do not stay in the caches from run to run. Of one that is as large as the cache little
   /// does, as each run reads all of it. What rules merge and what stays by itself of the same weight counts twice. A
@@ -127,6 +144,20 @@ struct WorkerTarget::State {
   [[nodiscard]] bool is_cold(const Graph& graph) const { return is_cold_model || outgrows(graph); }
   [[nodiscard]] bool outgrows(const Graph& graph) const {
     return cache > 0 && weight_bytes(graph) > stays_cached * cache;
+  }
+
+  /// The domains, besides ONNX's own, of operators in which a part is written: those that maps know its operators in
+  /// and that the result's file may have, as it is allowed or the model has such nodes.
+  [[nodiscard]] std::set<std::string> domains_of(const Graph& part) const {
+    std::set<std::string> domains;
+    for (NodeId id = 0; id < part.id_bound(); ++id) {
+      if (!part.contains(id)) continue;
+      for (const auto& mapping : registry->node_maps().of_operator(part.node(id).op))
+        if (!mapping->domain.empty() && (registry->node_maps().allows(mapping->domain) ||
+                                         types_of_model.contains({mapping->domain, mapping->type})))
+          domains.insert(mapping->domain);
+    }
+    return domains;
   }
 
   [[nodiscard]] static bool reads_weights(const StandalonePart& part) {
@@ -138,8 +169,9 @@ struct WorkerTarget::State {
     std::shared_ptr<const StandalonePart> alone;
     std::shared_ptr<const KernelInfo> kernel;
     int copies = 1;
-    bool cold = false;     ///< The caches are emptied before it runs, of its weights.
-    std::size_t plan = 0;  ///< The first plan that named it.
+    bool cold = false;         ///< The caches are emptied before it runs, of its weights.
+    bool has_domains = false;  ///< domains_of is not empty.
+    std::size_t plan = 0;      ///< The first plan that named it.
   };
 
   /// The part's kernel, described once. `cold`: whether its weights are, if it reads any.
@@ -151,9 +183,11 @@ struct WorkerTarget::State {
     TASO_ASSIGN(StandalonePart made, standalone(graph, part, *registry));
     const int copies = copies_of(made);
     cold = cold && reads_weights(made);
+    const std::set<std::string> domains = domains_of(made.graph);
     KernelInfo info;
     info.key = fmt::format("opset {}: {}{}{}", model->opset(), made.text,
                            copies > 1 ? fmt::format(" ; {} copies", copies) : "", cold ? " ; evicted" : "");
+    if (!domains.empty()) info.key += fmt::format(" ; of {}", fmt::join(domains, ", "));
     info.hash = hash_text(info.key);
     info.op = made.op;
     info.flops = made.flops;
@@ -161,7 +195,7 @@ struct WorkerTarget::State {
     auto kernel = std::make_shared<const KernelInfo>(std::move(info));
     kernels.emplace(signature, kernel);
     const auto alone = std::make_shared<const StandalonePart>(std::move(made));
-    if (parts.try_emplace(kernel->hash, Part{alone, kernel, copies, cold, plan}).second)
+    if (parts.try_emplace(kernel->hash, Part{alone, kernel, copies, cold, !domains.empty(), plan}).second)
       waiting.push_back(kernel->hash);
     return kernel;
   }
@@ -189,7 +223,7 @@ struct WorkerTarget::State {
   /// Measures parts, into `seconds` or `refused`.
   [[nodiscard]] Status measure(const std::vector<Part>& together) {
     std::vector<ToRun> models;
-    for (const Part& part : together) models.push_back({part.alone.get(), part.copies, part.cold});
+    for (const Part& part : together) models.push_back({part.alone.get(), part.copies, part.cold, part.has_domains});
     TASO_ASSIGN(const std::vector<Run> runs, run(models));
     for (std::size_t i = 0; i < together.size(); ++i) {
       const Hash128& hash = together[i].kernel->hash;
@@ -205,7 +239,7 @@ struct WorkerTarget::State {
   struct ToRun {
     const StandalonePart* part = nullptr;
     int copies = 1;
-    bool cold = false;
+    bool cold = false, has_domains = false;
   };
   struct Run {
     double seconds = 0;
@@ -284,7 +318,8 @@ struct WorkerTarget::State {
       std::vector<std::size_t> written;
       for (std::size_t i = first; i < std::min(first + most_together, models.size()); ++i) {
         const ToRun& one = models[i];
-        Expected<ModelRun> file = write_part(*one.part, one.copies, model->opset(), *registry, folder->next());
+        const OperatorRegistry& operators = one.has_domains ? allowing : *registry;
+        Expected<ModelRun> file = write_part(*one.part, one.copies, model->opset(), operators, folder->next());
         if (file) {
           if (one.cold) file->evict = evicted_bytes;
           files.runs.push_back(std::move(*file));
@@ -376,6 +411,8 @@ struct WorkerTarget::State {
   Worker worker;
   const Model* model;
   const OperatorRegistry* registry;
+  OperatorRegistry allowing;  ///< The same, with the domains of the model's nodes allowed.
+  std::set<std::pair<std::string, std::string>> types_of_model;  ///< Domain and type of the model's nodes.
   const RuntimeTarget* host;
   std::function<bool(const KernelInfo&)> is_recorded;
   std::unique_ptr<WorkerFolder> folder;
@@ -408,11 +445,12 @@ Expected<std::unique_ptr<WorkerTarget>> WorkerTarget::open(WorkerTargetOptions o
   const WorkerHello& hello = state->worker.hello();
   const WorkerSetting& setting = state->worker.setting();
   const bool elsewhere = !setting.device.empty();
-  state->identity =
-      fmt::format("{} {}; {}{}; threads={}; parts {}", hello.runtime, hello.version,
-                  setting.provider.empty() ? "" : setting.provider + "; ",
-                  elsewhere ? setting.device : options.processor, state->worker.options().threads, generation);
+  state->identity = fmt::format("{} {}; {}{}; threads={}; parts {}", hello.runtime, hello.version,
+                                setting.provider.empty() ? "" : setting.provider + "; ",
+                                elsewhere ? setting.device + "; " + options.processor : options.processor,
+                                state->worker.options().threads, generation);
   if (!elsewhere) state->cache = options.cache_bytes;
+  TASO_RETURN_IF_ERROR(state->note_domains());
   state->is_cold_model = state->outgrows(model.graph());
   return std::unique_ptr<WorkerTarget>(new WorkerTarget(std::move(state)));
 }
@@ -470,7 +508,7 @@ Expected<std::map<std::string, double>> WorkerTarget::profile(const TimedGraph& 
     if (!places.emplace(kernels[part]->hash, models.size()).second) return;
     const std::lock_guard lock(state.mutex);
     const State::Part& known = state.parts.at(kernels[part]->hash);
-    models.push_back({known.alone.get(), known.copies, known.cold});
+    models.push_back({known.alone.get(), known.copies, known.cold, known.has_domains});
   };
   const std::vector<std::size_t> profiled = to_profile(kernels);
   for (const std::size_t part : profiled)
@@ -482,7 +520,8 @@ Expected<std::map<std::string, double>> WorkerTarget::profile(const TimedGraph& 
   }
   const std::size_t first_piece = models.size();
   for (const StandalonePart& piece : of_pieces)
-    models.push_back({&piece, copies_of(piece), cold && State::reads_weights(piece)});
+    models.push_back(
+        {&piece, copies_of(piece), cold && State::reads_weights(piece), !state.domains_of(piece.graph).empty()});
   TASO_ASSIGN(const std::vector<State::Run> runs, state.run(models));
   std::map<std::string, double> inside;
   for (std::size_t i = 0; i < profiled.size(); ++i) {

@@ -778,7 +778,7 @@ KernelOffer onednn_slow_convolution(const KernelRequest& request, const Operator
     return convolution(asked, {.accept_reference = true, .add_last = true});
   });
 }
-KernelOffer onednn_clipped_convolution(const KernelRequest& request, const OperatorRegistry&) {
+KernelOffer onednn_clipped_convolution(const KernelRequest& request, const OperatorRegistry& registry) {
   if (!request.fused || request.fused->parts.size() != 2 || request.outputs.size() != 1)
     return decline("not two parts");
   const FusedPart &first = request.fused->parts[0], &last = request.fused->parts[1];
@@ -788,6 +788,8 @@ KernelOffer onednn_clipped_convolution(const KernelRequest& request, const Opera
   for (std::size_t i = 0; i < first.sources.size(); ++i)
     if (!(first.sources[i] == FusedPart::Source{true, static_cast<std::uint32_t>(i), 0}))
       return decline("an operand is read twice");
+  if (winograd_convolution(first.request, registry).kernel)
+    return decline("by tiles and with a clip of its own it is faster");
   return offered(first.request,
                  [&](const KernelRequest& asked) { return convolution(asked, {.clip = &last.request}); });
 }

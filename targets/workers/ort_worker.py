@@ -19,6 +19,9 @@ CPU = "CPUExecutionProvider"
 class OpenModel:
     def __init__(self, file, inputs, options, providers):
         self.session = onnxruntime.InferenceSession(file, options, providers=providers)
+        used = self.session.get_providers()
+        if used[0] != providers[0]:  # Its library does not load: ONNX Runtime warns, and takes the next one.
+            raise RuntimeError("%s does not work here: ONNX Runtime uses %s instead" % (providers[0], used[0]))
         self.binding = self.session.io_binding()
         for name, array in inputs.items():
             self.binding.bind_cpu_input(name, array)

@@ -224,22 +224,56 @@ TEST(LayoutMoves, NoPlanCostsLessThanTheLeast) {
   EXPECT_GT(tight, 5);
 }
 
-/// Convolutions and products with weights count in full, other operators where nothing can take them up.
+/// By launches: what is left if all that may be a part of another launch is.
+struct LeastLaunches {
+  const char* graph;
+  double least;
+};
+
 TEST(LayoutMoves, TheLeastIsOfWhatIsNotFused) {
-  const Graph graph = test::graph_of(R"(
-input x f32[6, 16]
-weight w f32[16, 16]
-output gelu(softmax(matmul(x, w); axis=-1))
-)");
+  const std::vector<LeastLaunches> cases = {
+      // A product with a weight counts, what follows it may be free.
+      {"input x f32[6, 16]\nweight w f32[16, 16]\noutput gelu(softmax(matmul(x, w); axis=-1))\n", 1},
+      // Products of two activations may be those of attention.
+      {"input x f32[6, 16]\ninput y f32[16, 16]\noutput matmul(x, y)\n", 0},
+      // A convolution counts, also if a clip may be part of its launch.
+      {"input x f32[1, 4, 8, 8]\nweight w f32[4, 4, 3, 3]\noutput clip(conv2d(x, w; pads=[1, 1, 1, 1]); min=0, "
+       "max=6)\n",
+       1},
+      // Nothing takes up a pooling.
+      {"input x f32[1, 4, 8, 8]\noutput max_pool2d(relu(x); kernel=[2, 2])\n", 1},
+  };
+  const CostFormula launches = value_of(parse_cost_formula("launches")), time = value_of(parse_cost_formula("time"));
+  for (const LeastLaunches& one : cases) {
+    const Graph graph = test::graph_of(one.graph);
+    AskedTarget target(1);
+    CostDatabase database = CostDatabase::in_memory(target.identity());
+    MeasuredCosts measured(target, database, true), none(target, database, false);
+    EXPECT_EQ(value_of(make_cost_model(launches, measured)->least(graph)), one.least) << one.graph;
+    if (one.least > 0) {
+      EXPECT_EQ(value_of(make_cost_model(time, none)->least(graph)), std::nullopt) << one.graph;
+    }
+    // A kernel's bytes may be fewer within another launch; memory is no sum over kernels.
+    for (const char* formula : {"bytes", "time+0.1*bytes", "time+0.1*memory"})
+      EXPECT_EQ(value_of(make_cost_model(value_of(parse_cost_formula(formula)), measured)->least(graph)), std::nullopt);
+  }
+}
+
+/// Prices need not go together: then nothing is said.
+TEST(LayoutMoves, ACheaperGraphThanTheLeastHasNone) {
+  const Graph graph = test::graph_of("input x f32[6, 16]\nweight w f32[16, 16]\noutput relu(matmul(x, w))\n");
   AskedTarget target(1);
   CostDatabase database = CostDatabase::in_memory(target.identity());
-  MeasuredCosts measured(target, database, true), none(target, database, false);
-  const CostFormula launches = value_of(parse_cost_formula("launches")), time = value_of(parse_cost_formula("time"));
-  EXPECT_EQ(value_of(make_cost_model(time, none)->least(graph)), std::nullopt);
-  EXPECT_EQ(value_of(make_cost_model(launches, measured)->least(graph)), 1.0);
-  // A kernel's bytes may be fewer within another launch.
-  for (const char* formula : {"bytes", "time+0.1*bytes"})
-    EXPECT_EQ(value_of(make_cost_model(value_of(parse_cost_formula(formula)), measured)->least(graph)), std::nullopt);
+  MeasuredCosts measured(target, database, true);
+  const auto model = make_cost_model(value_of(parse_cost_formula("time")), measured);
+  const GraphPlanner planner(measured, *model, true), by_rule(measured, *model, false);
+  PlannedGraph planned = value_of(planner.plan(graph));
+  const std::optional<double> least = value_of(planner.least_cost(planned));
+  ASSERT_TRUE(least);
+  EXPECT_GT(*least, 0);
+  planned.cost = *least / 2;
+  EXPECT_EQ(value_of(planner.least_cost(planned)), std::nullopt);
+  EXPECT_EQ(value_of(by_rule.least_cost(planned)), std::nullopt);
 }
 
 /// Planned with nothing known, with all costs recorded and nothing measured, and by someone who runs the graph with the
