@@ -371,7 +371,9 @@ Expected<GraphTimes> MeasuredCosts::seconds_together(std::string_view kind, cons
     return Error{ErrorCode::cost_missing,
                  fmt::format("no recorded times of whole {}s on '{}' (--no-measure)", kind, database_->device()),
                  {database_->path()}};
-  if (measure_ && (!recorded || is_near_the_noise(times, is_reference))) {
+  // Times that differed so much in one run say nothing of the next one.
+  constexpr double too_noisy = 0.3;
+  if (measure_ && (!recorded || times.noise > too_noisy || is_near_the_noise(times, is_reference))) {
     TASO_ASSIGN(times, time());
     if (times.cut_short) return times;
     for (std::size_t i = 0; i < hashes.size(); ++i)

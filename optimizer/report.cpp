@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "optimizer/equal_costs.h"
+#include "optimizer/paired_times.h"
 
 namespace taso {
 namespace {
@@ -277,6 +278,7 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
   document["verdict"] = verdict(result);
   document["noise"] = optional(result.noise);
   document["noise_of_references"] = result.noise ? json(result.noise_of_references) : json(nullptr);
+  document["confidence"] = result.noise ? json(1 - allowed_error) : json(nullptr);
   const auto finalist = std::find_if(result.contenders.begin(), result.contenders.end(),
                                      [](const Contender& contender) { return contender.in_final; });
   document["final"] = finalist == result.contenders.end() ? json(nullptr) : json(finalist->name);

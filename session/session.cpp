@@ -203,6 +203,10 @@ void Session::State::keep_original_unless_faster(OptimizeResult& result) const {
   const std::optional<double>&now = result.result.measured_seconds, &before = result.original.measured_seconds;
   const auto noise = [&] { return result.choice == Choice::baseline ? result.noise_of_references : *result.noise; };
   if (result.noise && now && before && *now < *before * (1 - noise())) return;
+  constexpr std::string_view untimed = "graphs were not timed whole", who_decides = ", the predicted costs decide";
+  for (std::string& note : result.notes)
+    if (note.starts_with(std::string(untimed) + std::string(who_decides)))
+      note.erase(untimed.size(), who_decides.size());
   result.notes.emplace_back(result.noise ? "nothing is faster than the original beyond the noise: it stays"
                                          : "nothing was shown to be faster than the original: it stays");
   result.graph = sized.model().graph();

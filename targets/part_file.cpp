@@ -120,6 +120,10 @@ Expected<ModelRun> write_part(const StandalonePart& part, int copies, std::int64
       if (part.roles[i] == StandalonePart::Role::weight) {
         nodes[id] = graph.add_constant(some_weight(type, static_cast<std::uint64_t>(copy) * 1000 + i));
       } else {
+        if (type_name(type.element).empty())
+          return Error{ErrorCode::device_unavailable,
+                       fmt::format("it reads {}, of which no random input is made", to_string(type.element)),
+                       {}};
         nodes[id] = inputs.at(input_name(copy, i));
         run.inputs.push_back({input_name(copy, i), type, 0, part.bounds[i]});
       }

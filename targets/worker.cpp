@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <fstream>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "runtime/measure.h"
@@ -45,12 +48,20 @@ struct Worker::State {
   bool known = false;  ///< `hello` and `setting` are those of the first start.
   int restarts = 0, last_id = 0;
   std::string given_up;  ///< Why; empty while it is not.
+  std::ofstream log;     ///< Of all lines, for those who write a worker.
+
+  /// Adds a line to the log, if there is one.
+  void note(std::string_view mark, const std::string& line) {
+    if (log.is_open()) log << mark << line << std::endl;
+  }
 
   /// A line for a line. `wall`: the seconds that it took.
   [[nodiscard]] Expected<std::string> exchange(const std::string& line, double& wall) {
     const auto start = std::chrono::steady_clock::now();
+    note("> ", line);
     TASO_RETURN_IF_ERROR(process->send(line, options.timeout_s));
     TASO_ASSIGN(std::string answer, process->receive(options.timeout_s, options.cancelled));
+    note("< ", answer);
     wall = seconds_since(start);
     return answer;
   }
@@ -60,6 +71,7 @@ struct Worker::State {
     if (process) return {};
     TASO_ASSIGN(process, WorkerProcess::start(options.command));
     TASO_ASSIGN(const std::string first, process->receive(options.timeout_s, options.cancelled));
+    note("< ", first);
     TASO_ASSIGN(WorkerHello said, parse_hello(first));
     double wall = 0;
     TASO_ASSIGN(const std::string answer, exchange(configure_line(++last_id, options.threads, options.provider), wall));
@@ -128,6 +140,8 @@ Worker::~Worker() {
 Expected<Worker> Worker::open(WorkerOptions options) {
   auto state = std::make_unique<State>();
   state->options = std::move(options);
+  if (const char* file = std::getenv("TASO_WORKER_LOG"); file != nullptr && *file != '\0')
+    state->log.open(file, std::ios::app);
   const Status started = state->start();
   const std::string& device = state->options.device;
   if (!started && started.error().code == ErrorCode::interrupted) return started.error();

@@ -540,12 +540,18 @@ Status find_rule_files(Options& options) {
 Status find_worker(Options& options) {
   const std::string device = options.device.device;
   TASO_ASSIGN(options.session.worker, tools::worker_of(device, options.worker));
-  if (!options.session.worker) return {};
+  if (!options.session.worker) {
+    if (options.worker.python.empty()) return {};
+    return Error{
+        ErrorCode::usage, fmt::format("--worker-python: of no use with --device {}, which has no worker", device), {}};
+  }
   const auto refuse = [&](const char* option, const char* reason) {
     return Error{ErrorCode::usage, fmt::format("{}: {} with --device {}; leave it out", option, reason, device), {}};
   };
   if (options.device.math != "fp32") return refuse("--math", "a worker's runtime computes as the file says: of no use");
   if (!options.device.properties.empty()) return refuse("--device-properties", "of no use");
+  if (options.device.engines != "few") return refuse("--engines", "of no use");
+  if (options.device.precompiled) return refuse("--precompiled-kernels", "of no use");
   if (options.streams) return refuse("--streams", "a runtime places its kernels itself: not");
   if (!options.session.outputs.html.empty()) return refuse("--html", "the page draws this program's own kernels: not");
   if (plans_for_devices(options) && options.plan_cost == "time")
@@ -658,7 +664,9 @@ void print_remarks(const Options& options, const Session& session, const Session
 /// Looks for the rule of --why.
 Status explain_rule(Options& options) {
   constexpr std::size_t most = 10;  // Places that are named.
-  TASO_ASSIGN(const OperatorRegistry registry, tools::load_proved_operators(options.common, program_name));
+  TASO_ASSIGN(OperatorRegistry registry, tools::load_proved_operators(options.common, program_name));
+  TASO_RETURN_IF_ERROR(find_worker(options));  // Its target rules are known, too.
+  TASO_RETURN_IF_ERROR(allow_domains(options, registry));
   TASO_RETURN_IF_ERROR(find_rule_files(options));
   const auto message = [&](MessageLevel level, const std::string& text) { print_message(options.common, level, text); };
   TASO_ASSIGN(const RuleReport report, report_on_rule(options.session, options.why, most, registry, message));
@@ -735,8 +743,14 @@ Expected<int> run(Options& options) {
   TASO_ASSIGN(OperatorRegistry registry, tools::load_proved_operators(options.common, program_name));
   TASO_RETURN_IF_ERROR(find_worker(options));
   TASO_RETURN_IF_ERROR(allow_domains(options, registry));
-  TASO_ASSIGN(const tools::Device device,
-              tools::open_device(options.device, registry, false, options.session.costs.file));
+  const std::string& costs = options.session.costs.file;
+  Expected<tools::Device> opened = tools::open_device(options.device, registry, false, costs);
+  if (!opened && opened.error().message.ends_with("(this build has no such backend)"))  // perhaps a runtime was meant
+    return Error{opened.error().code,
+                 opened.error().message + "; runtimes that have a worker: " + tools::worker_names(),
+                 opened.error().where};
+  if (!opened) return opened.error();
+  const tools::Device device = *std::move(opened);
   const tools::RemarksAtEnd remarks(device, options.common);
   TASO_RETURN_IF_ERROR(complete(options, device));
   TASO_ASSIGN(options.session.devices, plan_request(options));

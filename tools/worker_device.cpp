@@ -1,8 +1,10 @@
 #include "tools/worker_device.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -52,6 +54,18 @@ void add_worker_options(CLI::App& app, WorkerDeviceOptions& options) {
       ->check(real_number(0.1, 1e6))
       ->type_name("S")
       ->capture_default_str();
+}
+
+std::string worker_names() {
+  std::vector<std::string> names;
+  constexpr std::string_view end = "_worker.py";
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(workers_folder(), error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(end) && name != "taso_worker.py") names.push_back(name.substr(0, name.size() - end.size()));
+  }
+  std::sort(names.begin(), names.end());
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 Expected<std::optional<WorkerOptions>> worker_of(const std::string& device, const WorkerDeviceOptions& options) {

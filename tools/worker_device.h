@@ -22,6 +22,9 @@ struct WorkerDeviceOptions {
 /// Adds --worker-python and --worker-timeout.
 void add_worker_options(CLI::App& app, WorkerDeviceOptions& options);
 
+/// The names of the workers that are shipped: "openvino, ort".
+[[nodiscard]] std::string worker_names();
+
 /// The worker that a value of --device names: "NAME" or "NAME:PROVIDER" is the script NAME_worker.py of the workers
 /// that are shipped (share/taso/workers beside the program's folder, or the source tree), "worker:PROGRAM" a program,
 /// or a script of Python. Nothing if it is no worker. A usage error where the program is not there.

@@ -38,6 +38,24 @@ TEST(Report, HoldsTableRulesAndVerdict) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
+TEST(Report, SaysHowFarThePlanIsFromTheBest) {
+  OptimizeResult result = sample();
+  result.result.cost = 1000;
+  EXPECT_EQ(report_text(result, report_context).find("layouts "), std::string::npos);
+  result.result.least_cost = 938.1;
+  std::string text = report_text(result, report_context);
+  EXPECT_NE(
+      text.find("layouts by the costs of its kernels the result would be at most 6.2 % cheaper in the best layouts "
+                "and fused kernels\n"),
+      std::string::npos)
+      << text;
+  result.result.least_cost = 1000;
+  text = report_text(result, report_context);
+  EXPECT_NE(text.find("layouts by the costs of its kernels the result has the best layouts and fused kernels\n"),
+            std::string::npos)
+      << text;
+}
+
 TEST(Report, TimesBelowAMillisecondAreInMicroseconds) {
   OptimizeResult result = sample();
   result.baseline.measured_seconds = 34.91e-6;
@@ -125,6 +143,9 @@ TEST(Report, JsonHoldsTheSameFacts) {
   EXPECT_EQ(document["search"]["stop"], "queue empty");
   EXPECT_EQ(document["check"]["tensors"][0]["name"], "y");
   EXPECT_TRUE(document["original"]["measured_seconds"].is_null());
+  EXPECT_EQ(document["confidence"], 0.99);
+  result.noise.reset();
+  EXPECT_TRUE(nlohmann::json::parse(report_json(result, context))["confidence"].is_null());
 }
 
 TEST(Report, JsonSurvivesNamesThatAreNotUtf8) {

@@ -156,6 +156,18 @@ TEST(Pieces, ArePartsWithTheirNeighbours) {
   }
 }
 
+TEST(Parts, OfTypesWithoutRandomInputsAreRefused) {
+  const Graph graph = test::graph_of("input x bf16[4]\noutput relu(x)\n");
+  const std::vector<RuntimePart> parts = parts_of(graph, registry());
+  ASSERT_EQ(parts.size(), 1U);
+  const Expected<StandalonePart> alone = standalone(graph, parts[0], registry());
+  ASSERT_TRUE(alone) << alone.error().to_string();
+  const TemporaryFile file;
+  const Expected<ModelRun> run = write_part(*alone, 1, 17, registry(), file.path);
+  ASSERT_FALSE(run);
+  EXPECT_EQ(run.error().message, "it reads bf16, of which no random input is made");
+}
+
 /// Whether a process is there and is no zombie.
 bool is_alive(const std::string& process) {
   std::ifstream status("/proc/" + process + "/stat");
