@@ -157,10 +157,11 @@ TEST(Pieces, ArePartsWithTheirNeighbours) {
 }
 
 TEST(Parts, OfTypesWithoutRandomInputsAreRefused) {
-  const Graph graph = test::graph_of("input x bf16[4]\noutput relu(x)\n");
-  const std::vector<RuntimePart> parts = parts_of(graph, registry());
+  const Expected<Graph> graph = parse_graph("input x bf16[4]\noutput relu(x)\n", "test", registry());
+  ASSERT_TRUE(graph) << graph.error().to_string();
+  const std::vector<RuntimePart> parts = parts_of(*graph, registry());
   ASSERT_EQ(parts.size(), 1U);
-  const Expected<StandalonePart> alone = standalone(graph, parts[0], registry());
+  const Expected<StandalonePart> alone = standalone(*graph, parts[0], registry());
   ASSERT_TRUE(alone) << alone.error().to_string();
   const TemporaryFile file;
   const Expected<ModelRun> run = write_part(*alone, 1, 17, registry(), file.path);
