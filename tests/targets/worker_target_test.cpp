@@ -65,7 +65,7 @@ class WorkerTargets : public ::testing::Test {
 };
 
 TEST_F(WorkerTargets, CostsDependOnTheRuntimeAndWhatItRunsOn) {
-  EXPECT_EQ(target_->identity(), "Fake Runtime 1.0; other; Some Processor; threads=3; parts 2");
+  EXPECT_EQ(target_->identity(), "Fake Runtime 1.0; other; Some Processor; threads=3; parts 3");
 }
 
 TEST_F(WorkerTargets, ALaunchIsAPartThatIsMeasuredWithOthersOfItsPlan) {

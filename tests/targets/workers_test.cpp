@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -152,6 +153,36 @@ class Runtimes : public Workers {
     EXPECT_EQ(again.code, 0) << again.said;
   }
 };
+
+/// Ends with an error if two models compute different results in ONNX Runtime.
+constexpr const char* compare_outputs = R"(
+import sys, numpy, onnxruntime
+first, second = [onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"]) for file in sys.argv[1:3]]
+random = numpy.random.default_rng(1)
+feed = {one.name: random.uniform(-1, 1, one.shape).astype(numpy.float32) for one in first.get_inputs()}
+for one, other in zip(first.run(None, feed), second.run(None, feed)):
+    if not numpy.allclose(one, other, rtol=1e-4, atol=1e-5):
+        sys.exit("the results differ")
+print("equal")
+)";
+
+TEST_F(Runtimes, ResultsAreEqualThere) {
+  const std::string python = TASO_ORACLE_PYTHON;
+  if (std::system((python + " -c 'import numpy, onnxruntime' > /dev/null 2>&1").c_str()) != 0)
+    GTEST_SKIP() << python << " has no onnxruntime";
+  const fs::path place = prepare();
+  std::ofstream(place / "compare.py") << compare_outputs;
+  const std::string options = " --device ort --worker-python '" + python + "' --cost launches -q";
+  for (const std::string& run_of :
+       {"taso-opt m.onnx -o o.onnx --rules r.rules" + options + " && taso-run --print-graph --as-is o.onnx",
+        "taso-opt attention.onnx -o o.onnx --allow-domain com.microsoft" + options +
+            " && grep -c MultiHeadAttention o.onnx"}) {
+    const std::string model = run_of.substr(9, run_of.find(".onnx") - 9) + ".onnx";
+    const Outcome outcome = run(place, run_of + " && '" + python + "' compare.py " + model + " o.onnx");
+    EXPECT_EQ(outcome.code, 0) << outcome.said;
+    EXPECT_THAT(outcome.said, ::testing::HasSubstr("equal"));
+  }
+}
 
 TEST_F(Runtimes, OnnxRuntime) { optimize("ort", "onnxruntime", "ONNX Runtime "); }
 TEST_F(Runtimes, OpenVino) { optimize("openvino", "openvino", "OpenVINO "); }
