@@ -37,8 +37,8 @@ Status rows(const std::string& costs, const std::vector<std::string>& files) {
   MeasuredCosts measured(target, database, true);
   TASO_ASSIGN(const CostFormula formula, parse_cost_formula("time"));
   std::puts(
-      "| model | kernels | by themselves, ms | by the rule, ms | after moves, ms | gain | kept of tried | left out | s "
-      "| others at most cheaper by | whole runs before, ms | after | noise |\n"
+      "| model | kernels | by themselves, ms | by the rule, ms | after moves, ms | gain | kept of tried | left out "
+      "| others at most cheaper by | s | whole runs before, ms | after | noise |\n"
       "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
   for (const std::string& file : files) {
     TASO_ASSIGN(const Model model, Model::load(file, registry, {}));
@@ -67,12 +67,12 @@ Status rows(const std::string& costs, const std::vector<std::string>& files) {
       whole = fmt::format("{:.3f} | {:.3f} | {:.1f} %", 1e3 * times.seconds[0], 1e3 * times.seconds[1],
                           100 * (times.final ? times.final->noise : times.noise));
     }
-    std::puts(fmt::format("| {} | {} | {} | {:.3f} | {:.3f} | {:.2f} % | {} of {} | {} | {:.2f} | {} | {} |",
+    std::puts(fmt::format("| {} | {} | {} | {:.3f} | {:.3f} | {:.2f} % | {} of {} | {} | {} | {:.2f} | {} |",
                           std::filesystem::path(file).stem().string(), plan.launches.size(),
                           before < rule ? fmt::format("{:.3f}", before / 1e3) : "not less than by the rule", rule / 1e3,
                           after / 1e3, 100 * (1 - after / before), second.moves_kept - first.moves_kept,
                           second.moves_tried - first.moves_tried, second.moves_ended > first.moves_ended ? "some" : "",
-                          seconds, least ? fmt::format("{:.1f} %", 100 * (1 - *least / after)) : "?", whole)
+                          least ? fmt::format("{:.1f} %", 100 * (1 - *least / after)) : "?", seconds, whole)
                   .c_str());
     std::fflush(stdout);
   }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <string_view>
@@ -140,8 +139,7 @@ Worker::~Worker() {
 Expected<Worker> Worker::open(WorkerOptions options) {
   auto state = std::make_unique<State>();
   state->options = std::move(options);
-  if (const char* file = std::getenv("TASO_WORKER_LOG"); file != nullptr && *file != '\0')
-    state->log.open(file, std::ios::app);
+  if (!state->options.log.empty()) state->log.open(state->options.log, std::ios::app);
   const Status started = state->start();
   const std::string& device = state->options.device;
   if (!started && started.error().code == ErrorCode::interrupted) return started.error();

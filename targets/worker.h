@@ -19,6 +19,7 @@ struct WorkerOptions {
   int threads = 1;
   double timeout_s = 300;  ///< In which a worker must answer a request, and say hello.
   int most_restarts = 6;   ///< A worker that fails once more is given up.
+  std::string log = {};    ///< A file to which all lines are added, for those who write a worker; empty: none.
   /// Asked while a worker works; true ends that with an error of code interrupted.
   std::function<bool()> cancelled;
   /// Is told, in one line each, of the worker's failures; may be empty.

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -72,6 +73,7 @@ Expected<std::optional<WorkerOptions>> worker_of(const std::string& device, cons
   WorkerOptions worker;
   worker.device = device;
   worker.timeout_s = options.timeout;
+  if (const char* log = std::getenv("TASO_WORKER_LOG"); log != nullptr) worker.log = log;
   if (device.starts_with(program_prefix)) {
     const fs::path program = device.substr(program_prefix.size());
     if (!is_there(program))
