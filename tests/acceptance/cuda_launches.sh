@@ -16,7 +16,7 @@ equal() { # equal WHAT SAID FOUND
   [ "$2" = "$3" ] || { echo "$1: $tables says '$2', and it is '$3'"; exit 1; }
 }
 
-for model in nasrnn gpt2_block llama_block unet_resize; do
+for model in nasrnn gpt2_block llama_block unet_resize bert_base nasnet_a_mobile; do
   "$programs/build-models" $model $model.onnx > /dev/null
   "$programs/taso-opt" $model.onnx -o $model.searched.onnx --device cuda --device-properties "$device" --no-measure --cost launches -q --no-certificate
   read -r _ fused searched <<< "$(row '| model | step by step |' $model)"
