@@ -32,9 +32,14 @@ std::string faster_text(const OptimizeResult& result, const std::string& noise) 
   const double baseline = *result.baseline.measured_seconds;
   const bool original_is_better = result.original.measured_seconds.value_or(baseline) < baseline;
   const double reference = original_is_better ? *result.original.measured_seconds : baseline;
-  return fmt::format("{:.2f}x faster than the {} ({} instead of {}, {})", reference / *result.result.measured_seconds,
-                     original_is_better ? "original" : "baseline", duration_text(*result.result.measured_seconds),
-                     duration_text(reference), noise);
+  const double now = *result.result.measured_seconds;
+  // In one unit.
+  const bool small = std::max(now, reference) < 1e-3;
+  const auto text = [&](double seconds) {
+    return small ? duration_text(seconds) : fmt::format("{:.3f} ms", seconds * 1e3);
+  };
+  return fmt::format("{:.2f}x faster than the {} ({} instead of {}, {})", reference / now,
+                     original_is_better ? "original" : "baseline", text(now), text(reference), noise);
 }
 
 /// What of the model is open to the search, and the causes that keep most of the rest from it.

@@ -38,6 +38,13 @@ TEST(Report, HoldsTableRulesAndVerdict) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
+TEST(Report, TimesOfAVerdictHaveOneUnit) {
+  OptimizeResult result = sample();
+  result.baseline.measured_seconds = 1.5e-3;
+  result.result.measured_seconds = 0.75e-3;
+  EXPECT_EQ(verdict(result), "2.00x faster than the baseline (0.750 ms instead of 1.500 ms, noise 1.2 %)");
+}
+
 TEST(Report, SaysHowFarThePlanIsFromTheBest) {
   OptimizeResult result = sample();
   result.result.cost = 1000;
