@@ -27,8 +27,9 @@ struct WorkerOptions {
 };
 
 /// Not for several threads at once. An answer that is late, no answer to the request, or of times that cannot be, is a
-/// failure of the worker: it is killed, a line is reported, and it is started anew, up to WorkerOptions::most_restarts
-/// times in all. Then, and where it is another runtime than before, every call fails with code device_unavailable.
+/// failure of the worker, and so is another runtime, version, provider or device than before: it is killed, a line is
+/// reported, and it is started anew, up to WorkerOptions::most_restarts times in all. Then every call fails with code
+/// device_unavailable.
 class Worker {
  public:
   /// Starts and configures it. device_unavailable where it fails at once, or has no such provider.
