@@ -63,5 +63,25 @@ TEST(ClippedConvolution, DeclinesWhatIsMore) {
             "an operand is read twice");
 }
 
+TEST(ClippedConvolution, LeavesToTilesWhatTheyComputeFaster) {
+  if (cpu::onednn_version().empty()) GTEST_SKIP() << "built without oneDNN";
+  const Graph graph = graph_of(
+      "input x f32[1, 64, 56, 56]\nweight w f32[64, 64, 3, 3]\n"
+      "output clip(conv2d(x, w; pads=[1, 1, 1, 1]); min=0.0, max=6.0)\n");
+  const LoweredGraph lowered = fuse_steps(
+      value_of(lower(graph, registry(), {.channels_last = true})), {.fuses = [](const KernelRequest& request) {
+        const std::vector<FusedPart>& parts = request.fused->parts;
+        return parts.size() == 2 && parts[0].request.op == "conv2d" && parts[1].request.op == "clip";
+      }});
+  const auto fused = std::find_if(lowered.steps.begin(), lowered.steps.end(),
+                                  [](const LoweredStep& step) { return step.kernel->request.fused != nullptr; });
+  ASSERT_NE(fused, lowered.steps.end());
+  const KernelRequest& request = fused->kernel->request;
+  if (!cpu::winograd_convolution(request.fused->parts[0].request, registry()).kernel)
+    GTEST_SKIP() << "no tiles on this processor";
+  EXPECT_EQ(cpu::onednn_clipped_convolution(request, registry()).reason,
+            "by tiles and with a clip of its own it is faster");
+}
+
 }  // namespace
 }  // namespace taso::testing
