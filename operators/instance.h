@@ -24,6 +24,13 @@ namespace taso {
 struct LoweredBody;                 // operators/lowered_body.h
 enum class Reasons : std::uint8_t;  // operators/instantiate.h
 
+/// Where the elements of a tensor lie in its buffer: (i, j, ..) at offset + i * strides[0] + j * strides[1] + .., in
+/// elements.
+struct Placement {
+  std::vector<std::int64_t> strides;
+  std::int64_t offset = 0;
+};
+
 class OperatorInstance {
  public:
   /// Fails where infer() fails.
@@ -35,15 +42,23 @@ class OperatorInstance {
                                                                        std::string_view op,
                                                                        const Attributes& attributes,
                                                                        std::span<const TensorType> inputs);
+  /// The same where tensors lie otherwise than row after row: per input, then per output. Strides of 0 are for inputs.
+  /// Loops go through the memory of the outputs in order. Fails also where the definition reads a tensor as one row
+  /// that is none.
+  [[nodiscard]] static Expected<OperatorInstance> create(const OperatorRegistry& registry, std::string_view op,
+                                                         const Attributes& attributes,
+                                                         std::span<const TensorType> inputs,
+                                                         std::span<const Placement> placements);
   [[nodiscard]] const std::vector<TensorType>& input_types() const { return inputs_; }
   [[nodiscard]] const std::vector<TensorType>& output_types() const { return outputs_; }
   [[nodiscard]] const Work& work() const { return work_; }
   [[nodiscard]] const LoweredBody& body() const { return *body_; }
+  [[nodiscard]] const std::shared_ptr<const LoweredBody>& shared_body() const { return body_; }
 
  private:
   static Expected<OperatorInstance> create(const OperatorRegistry& registry, const OperatorDefinition& definition,
                                            const Attributes& attributes, std::span<const TensorType> inputs,
-                                           Reasons reasons);
+                                           Reasons reasons, std::span<const Placement> placements = {});
 
   std::vector<TensorType> inputs_, outputs_;
   Work work_;

@@ -47,8 +47,9 @@ using Box = std::vector<std::pair<std::int64_t, std::int64_t>>;
 class Lowerer {
  public:
   Lowerer(const OperatorRegistry& registry, const OperatorDefinition& definition, const Attributes& attributes,
-          std::span<const TensorType> inputs, Instantiation instantiation)
-      : registry_(registry),
+          std::span<const TensorType> inputs, Instantiation instantiation, std::span<const Placement> placements)
+      : placements_(placements),
+        registry_(registry),
         definition_(definition),
         attributes_(attributes),
         scope_(at_any_index(instantiation.scope)),
@@ -172,6 +173,38 @@ class Lowerer {
     extents_.clear();
   }
 
+  struct Place {
+    Sizes strides;
+    std::int64_t first = 0;
+  };
+  /// Of an input or output, if one is given.
+  [[nodiscard]] const Placement* placement(std::uint32_t buffer) const {
+    if (placements_.empty() || (buffer >= body_.inputs && buffer < first_output_)) return nullptr;
+    return &placements_[buffer < body_.inputs ? buffer : body_.inputs + buffer - first_output_];
+  }
+  /// Where the elements of a buffer of that shape lie.
+  [[nodiscard]] Place place_of(std::uint32_t buffer, const Shape& shape) const {
+    if (const Placement* const given = placement(buffer))
+      return {Sizes(given->strides.begin(), given->strides.end()), given->offset};
+    return {row_major_strides(shape), 0};
+  }
+  /// Whether they lie as one row.
+  [[nodiscard]] bool is_one_row(std::uint32_t buffer, const Shape& shape) const {
+    const Place place = place_of(buffer, shape);
+    return place.first == 0 && place.strides == row_major_strides(shape);
+  }
+
+  /// Own loops in the order of what they write.
+  void order_loops(const Affine& write) {
+    const auto step = [&](std::uint32_t variable) -> std::int64_t {
+      for (const auto& [v, coefficient] : write.terms)
+        if (v == variable) return coefficient;
+      return 0;
+    };
+    std::stable_sort(stage_.outer.begin(), stage_.outer.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return step(a) > step(b); });
+  }
+
   /// Lowers the value and finishes the stage; `write` is the element written, `volume` the number of elements.
   Status end_stage(const Expression& value, Affine write, double volume) {
     stage_.empty = volume == 0;
@@ -185,6 +218,7 @@ class Lowerer {
       TASO_ASSIGN(stage_.root, real(value));
     }
     TASO_RETURN_IF_ERROR(evaluation());
+    if (!placements_.empty()) order_loops(write);
     stage_.write = new_form(std::move(write));
     stage_.extents = extents_;
     find_rows();
@@ -389,8 +423,8 @@ class Lowerer {
       if (std::as_const(scope_).find(range.name) == nullptr) open_ranges(std::span(&range, 1), stage_.outer, volume);
     for (const auto& [axis, coordinate] : later) coordinates[axis] = evaluator_.value(*coordinate).components.at(0);
     TASO_RETURN_IF_ERROR(evaluation());
-    const Sizes strides = row_major_strides(shape);
-    Affine write;
+    const auto [strides, first] = place_of(buffer, shape);
+    Affine write = AffineDomain::number(first);
     Box box;
     double box_volume = 1;
     for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -656,6 +690,8 @@ class Lowerer {
     if (e.flat) {
       const Affine position = evaluator_.value(e.operands[0]).components.at(0);
       TASO_RETURN_IF_ERROR(evaluation());
+      if (!is_one_row(result.buffer, shape))
+        return fail(e.where, "'" + e.name + "' is read as one row, and does not lie so");
       TASO_RETURN_IF_ERROR(guard(e, e.operands[0], position, volume(shape), may_leave, result));
       result.offset = new_form(position);
       return result;
@@ -664,8 +700,8 @@ class Lowerer {
     for (const std::int64_t extent : shape) extents.push_back(AffineDomain::number(extent));
     const auto place = index_place(evaluator_, e, *tensor.axes, std::span<const Affine>(extents));
     TASO_RETURN_IF_ERROR(evaluation());
-    const Sizes strides = row_major_strides(shape);
-    Affine offset;
+    const auto [strides, first] = place_of(result.buffer, shape);
+    Affine offset = AffineDomain::number(first);
     for (std::size_t axis = 0; axis < place->axes.size(); ++axis) {
       if (const Expression* integers = place->axes[axis].read) {
         TASO_RETURN_IF_ERROR(
@@ -798,6 +834,7 @@ class Lowerer {
     return Condition{{}, operation(Node::all_of, std::move(tests))};
   }
 
+  std::span<const Placement> placements_;
   const OperatorRegistry& registry_;
   const OperatorDefinition& definition_;
   const Attributes& attributes_;
@@ -875,8 +912,8 @@ double count_flops(const LoweredBody& body) {
 
 Expected<LoweredBody> lower(const OperatorRegistry& registry, const OperatorDefinition& definition,
                             const Attributes& attributes, std::span<const TensorType> inputs,
-                            Instantiation instantiation) {
-  return Lowerer(registry, definition, attributes, inputs, std::move(instantiation)).lower();
+                            Instantiation instantiation, std::span<const Placement> placements) {
+  return Lowerer(registry, definition, attributes, inputs, std::move(instantiation), placements).lower();
 }
 
 }  // namespace taso

@@ -3,16 +3,17 @@
 
 #include <span>
 
+#include "operators/instance.h"
 #include "operators/instantiate.h"
 #include "operators/lowered_body.h"
 
 namespace taso {
 
 /// Fails if the definition reads outside a tensor without a default, uses an index that is not affine, or does not
-/// write every element of its outputs exactly once.
+/// write every element of its outputs exactly once. `placements`: see OperatorInstance::create; none: row after row.
 [[nodiscard]] Expected<LoweredBody> lower(const OperatorRegistry& registry, const OperatorDefinition& definition,
                                           const Attributes& attributes, std::span<const TensorType> inputs,
-                                          Instantiation instantiation);
+                                          Instantiation instantiation, std::span<const Placement> placements = {});
 
 /// Scalar operations that the body performs, out-of-range window positions included.
 [[nodiscard]] double count_flops(const LoweredBody& body);

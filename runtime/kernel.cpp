@@ -66,7 +66,8 @@ KernelOffer KernelLibrary::fused_offer(const KernelRequest& request) const {
   if (KernelOffer elements = cpu::fused_elements(request, *registry_); elements.kernel) return elements;
   if (KernelOffer attention = cpu::attention(request, *registry_); attention.kernel) return attention;
   if (KernelOffer moves = cpu::fused_moves(request, *registry_); moves.kernel) return moves;
-  return cpu::onednn_clipped_convolution(request, *registry_);
+  if (KernelOffer clipped = cpu::onednn_clipped_convolution(request, *registry_); clipped.kernel) return clipped;
+  return cpu::joined_definitions(request, *registry_);
 }
 
 bool KernelLibrary::fuses(const KernelRequest& request) const {
@@ -83,9 +84,9 @@ bool KernelLibrary::writes_within(const KernelRequest& request) const {
 }
 
 bool KernelLibrary::may_fuse(const KernelRequest& part) const {
-  return backend_ ||
-         (set_ == KernelSet::cpu && (cpu::is_fusable_element(part, *registry_) || cpu::is_fusable_move(part) ||
-                                     cpu::is_fusable_product(part) || cpu::is_clippable(part)));
+  return backend_ || (set_ == KernelSet::cpu &&
+                      (cpu::is_fusable_element(part, *registry_) || cpu::is_fusable_move(part) ||
+                       cpu::is_fusable_product(part) || cpu::is_clippable(part) || cpu::is_joinable(part, *registry_)));
 }
 
 bool KernelLibrary::may_cost_nothing(const KernelRequest& part) const {
@@ -117,7 +118,7 @@ std::optional<Layout> KernelLibrary::blocks() const {
 }
 
 /// Raised with every change that makes kernels faster or slower: costs measured before it do not count.
-constexpr int kernel_generation = 9;
+constexpr int kernel_generation = 10;
 
 std::string KernelLibrary::device() const {
   if (backend_) return backend_->identity();

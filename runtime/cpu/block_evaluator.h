@@ -143,6 +143,8 @@ class BlockEvaluator {
 
   /// Advances a loop variable.
   void step(std::uint32_t variable, std::int64_t count);
+  /// Adds to a form.
+  void shift(std::uint32_t form, std::int64_t elements) { values_[form] += elements; }
   /// The place in the output of the element at the current loop variables.
   [[nodiscard]] std::int64_t place() const { return values_[plan_->stage().write]; }
   /// Computes the `count` elements along the run from the current one on, at most a block (1 where there is no

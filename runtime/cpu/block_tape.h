@@ -74,6 +74,10 @@ class TurnedBlocks {
   };
   /// The place for the accesses of a stage, in order; equal ones of another stage have the same.
   [[nodiscard]] std::vector<Blocks*> places(const std::vector<TurnedAccess>& accesses);
+  /// What was read has been written anew.
+  void forget() {
+    for (Blocks& blocks : blocks_) blocks.from = nullptr;
+  }
 
  private:
   std::deque<Blocks> blocks_;
@@ -111,6 +115,8 @@ class TapeRunner {
     steps_[variable] += count;
     fresh_ = fresh_ || tape_->outside_[variable];
   }
+  /// Adds to a form.
+  void shift(std::uint32_t form, std::int64_t elements) { values_[form] += elements; }
   [[nodiscard]] std::int64_t place() const { return values_[tape_->plan_->stage().write]; }
   void compute(std::int64_t count, float* elements);
 

@@ -68,6 +68,12 @@ KernelOffer empty_outputs(const KernelRequest& request, const OperatorRegistry&)
   return {std::make_unique<Nothing>(), ""};
 }
 
+bool has_own_kernel(std::string_view op) {
+  return std::any_of(table().begin(), table().end(), [&](const Row& row) {
+    return std::find(row.operators.begin(), row.operators.end(), op) != row.operators.end();
+  });
+}
+
 KernelOffer decline(std::string reason) { return {nullptr, std::move(reason)}; }
 
 bool is_all_floats(const KernelRequest& request) {

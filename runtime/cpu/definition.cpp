@@ -1,21 +1,27 @@
 // Kernels of any specified operator over floats, from its definition: what no library and no loop of our own computes,
-// and operators that are added as text.
+// and operators that are added as text; and of several operators, from their definitions together.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
+#include <string>
 #include <variant>
 
 #include "operators/instance.h"
 #include "operators/lowered_text.h"
 #include "operators/registry.h"
+#include "runtime/access.h"
 #include "runtime/cpu/block_evaluator.h"
 #include "runtime/cpu/block_tape.h"
 #include "runtime/cpu/element_walk.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/parallel.h"
 #include "runtime/cpu/row_tape.h"
+#include "runtime/joined_body.h"
 
 namespace taso::cpu {
 namespace {
@@ -73,11 +79,8 @@ struct Units {
     blocks = (length + block - 1) / block;
     count *= blocks;
   }
-  [[nodiscard]] bool run_is_outermost() const { return run && before == 0; }
-  /// Steps of the outermost loop, or blocks of it if the run is that.
-  [[nodiscard]] std::int64_t slices(const LoweredStage& stage) const {
-    return run_is_outermost() ? blocks : loops.empty() ? 1 : stage.extents[loops[0]];
-  }
+  /// The run is this one of the stage's own loops, if there is a run.
+  [[nodiscard]] bool runs_along(std::size_t position) const { return run && before == position; }
   std::vector<std::uint32_t> loops;
   std::optional<std::uint32_t> run;
   std::size_t before = 0;  ///< As many of the loops are outside of the run.
@@ -123,6 +126,11 @@ class StageRun {
   [[nodiscard]] Status status() const {
     const BlockEvaluator* const evaluator = std::get_if<BlockEvaluator>(&way_);
     return evaluator != nullptr ? evaluator->status() : Status();
+  }
+
+  /// Adds to a form.
+  void shift(std::uint32_t form, std::int64_t elements) {
+    std::visit([&](auto& way) { way.shift(form, elements); }, way_);
   }
 
   void compute(std::int64_t count) {
@@ -212,15 +220,14 @@ class StageRun {
   std::int64_t row_count_ = 0, begin_ = 0, end_ = 0;  ///< Elements of each block, and the steps that wait.
 };
 
-/// What a form can be besides its part of one loop variable: at least `least`, at most `most`.
+/// What a form can be besides its part of some loop variables: at least `least`, at most `most`.
 struct Rest {
   std::int64_t least = 0, most = 0;
 };
-Rest rest_of(const StagePlan& plan, std::uint32_t form, std::uint32_t variable) {
-  const LoweredStage& stage = plan.stage();
+Rest rest_of(const LoweredStage& stage, std::uint32_t form, std::span<const std::uint32_t> variables) {
   Rest rest{stage.forms[form].base, stage.forms[form].base};
   for (const auto& [other, coefficient] : stage.forms[form].terms) {
-    if (other == variable) continue;
+    if (std::find(variables.begin(), variables.end(), other) != variables.end()) continue;
     const std::int64_t far = coefficient * (stage.extents[other] - 1);
     rest.least += std::min<std::int64_t>(far, 0);
     rest.most += std::max<std::int64_t>(far, 0);
@@ -228,33 +235,49 @@ Rest rest_of(const StagePlan& plan, std::uint32_t form, std::uint32_t variable) 
   return rest;
 }
 
-/// The stages of a definition. Those that stand together and pass on to each other only elements of the same step of
-/// their outermost loops (rows, say) take these steps together, so that what they pass on stays in the cache; others
-/// run one after the other. Intermediates are in the workspace.
+/// The stages of a definition. Those that stand together and pass on to each other only elements of the same *row*, a
+/// step of their outermost loops, take rows, or blocks of rows, together: a *slice*. What only they pass on to each
+/// other is kept for one slice at a time, in memory of each thread's own, and so in the cache. Other stages run one
+/// after the other, and intermediates between them are in the workspace.
 class DefinitionKernel final : public Kernel {
  public:
-  DefinitionKernel(const KernelRequest& request, OperatorInstance instance)
-      : Kernel(kernel_name()), instance_(std::move(instance)), threads_(request.threads) {
+  DefinitionKernel(std::string name, const KernelRequest& request, std::shared_ptr<const LoweredBody> body)
+      : Kernel(std::move(name)), body_(std::move(body)), threads_(request.threads) {
     for (const Operand& input : request.inputs) wide_.push_back(input.type.element == ElementType::i64);
     // Stages that take rows at once do not go together with those that transpose them.
     if (!plan(true)) plan(false);
-    divide_alike();
     make_groups();
-    for (const Shape& shape : body().intermediates) {
+    find_local();
+    for (std::size_t i = 0; i < body_->intermediates.size(); ++i) {
       offsets_.push_back(workspace_bytes_);
-      workspace_bytes_ += aligned(static_cast<std::size_t>(volume(shape)) * sizeof(float));
+      if (local_[i] == 0)
+        workspace_bytes_ += aligned(static_cast<std::size_t>(volume(body_->intermediates[i])) * sizeof(float));
     }
   }
 
+  /// Whether all stages go together.
+  [[nodiscard]] bool is_one_group() const { return groups_.size() == 1 && !groups_[0].recurrence; }
+  /// Whether a block of some stage reads elements that lie apart.
+  [[nodiscard]] bool reads_apart() const {
+    const auto apart = [](const StagePlan& plan) {
+      if (!plan.run()) return false;
+      return std::any_of(plan.stage().accesses.begin(), plan.stage().accesses.end(), [&](const LoweredAccess& access) {
+        const std::int64_t stride = plan.coefficient(access.offset, *plan.run());
+        return stride != 0 && stride != 1;
+      });
+    };
+    return std::any_of(plans_.begin(), plans_.end(), apart);
+  }
+
   std::string code() const override {
-    const std::vector<std::string> buffers = buffer_names(body());
+    const std::vector<std::string> buffers = buffer_names(*body_);
     std::string text;
     for (const Group& group : groups_) {
-      const bool together = group.recurrence || group.end > group.first + 1;
+      const bool together = group.recurrence || group.prefix > 0;
       if (group.recurrence)
         text += fmt::format("for {} steps:\n", group.steps);
       else if (together)
-        text += fmt::format("for {} slices:\n", group.slices);
+        text += fmt::format("for {} slices:\n", group.slices());
       for (std::size_t i = group.first; i < group.end; ++i)
         text += to_text(plans_[i].stage(), buffers, together ? "  " : "");
     }
@@ -262,49 +285,79 @@ class DefinitionKernel final : public Kernel {
   }
 
   Status execute(const KernelArguments& arguments) const override {
-    Memory memory{{}, std::vector<float*>(body().inputs, nullptr)};
-    for (std::size_t i = 0; i < body().inputs; ++i) memory.read.push_back({arguments.inputs[i], 1, wide_[i]});
-    for (const std::size_t offset : offsets_)
-      memory.written.push_back(reinterpret_cast<float*>(arguments.workspace + offset));
-    for (std::byte* const output : arguments.outputs) memory.written.push_back(reinterpret_cast<float*>(output));
-    for (std::size_t i = body().inputs; i < memory.written.size(); ++i)
-      memory.read.push_back({memory.written[i], 1, true});
+    Memory memory{{}, std::vector<float*>(body_->inputs, nullptr)};
+    for (std::size_t i = 0; i < body_->inputs; ++i) memory.read.push_back({arguments.inputs[i], 1, wide_[i]});
+    for (const std::size_t offset : offsets_) memory.add(reinterpret_cast<float*>(arguments.workspace + offset));
+    for (std::byte* const output : arguments.outputs) memory.add(reinterpret_cast<float*>(output));
     for (const Group& group : groups_) {
       if (!group.recurrence) {
         TASO_RETURN_IF_ERROR(run(group, 0, memory));
         continue;
       }
       for (std::int64_t step = 0; step < group.steps; ++step)
-        for (std::size_t i = group.first; i < group.end; ++i)
-          TASO_RETURN_IF_ERROR(run({i, i + 1, units_[i].count, true, 1}, step, memory));
+        for (std::size_t i = group.first; i < group.end; ++i) {
+          Group one = alone(i);
+          one.recurrence = true;
+          TASO_RETURN_IF_ERROR(run(one, step, memory));
+        }
     }
     return {};
   }
 
  private:
-  /// Stages that run together: `slices` times a part of the units of each. Or those of a recurrence, which take its
-  /// steps in turn.
+  /// Stages that run together. Their `prefix` outermost own loops are equal, and all but the last of these are gone
+  /// through step by step; of that one, of `rows` steps, a slice takes `block` at once. Or, without a prefix, one stage
+  /// by itself, a slice of which is a unit. Or the stages of a recurrence, which take its steps in turn.
   struct Group {
     std::size_t first = 0, end = 0;
-    std::int64_t slices = 1;
+    std::size_t prefix = 0;
+    std::int64_t outer = 1, rows = 1, block = 1;
     bool recurrence = false;
     std::int64_t steps = 1;
+
+    [[nodiscard]] std::int64_t blocks() const { return (rows + block - 1) / block; }
+    [[nodiscard]] std::int64_t slices() const { return outer * blocks(); }
+    /// Of a slice: rows before it, and its own.
+    [[nodiscard]] std::int64_t rows_before(std::int64_t slice) const {
+      return slice / blocks() * rows + slice % blocks() * block;
+    }
+    [[nodiscard]] std::int64_t rows_of(std::int64_t slice) const {
+      return std::min(block, rows - slice % blocks() * block);
+    }
   };
+
   /// Per buffer of the body: as it is read, and where it is written.
   struct Memory {
     std::vector<BlockBuffer> read;
     std::vector<float*> written;
+
+    void add(float* elements) {
+      read.push_back({elements, 1, true});
+      written.push_back(elements);
+    }
+    void place(std::uint32_t buffer, float* elements) {
+      read[buffer].data = elements;
+      written[buffer] = elements;
+    }
   };
 
-  [[nodiscard]] const LoweredBody& body() const { return instance_.body(); }
+  /// An intermediate of which a thread keeps a slice, and the elements of a row.
+  struct Local {
+    std::uint32_t buffer = 0;
+    std::int64_t row = 0;
+  };
+
+  [[nodiscard]] Group alone(std::size_t stage) const {
+    return {stage, stage + 1, 0, 1, units_[stage].count, 1, false, 1};
+  }
 
   /// Plans all stages. Returns false where some compute rows and others transpose.
   bool plan(bool by_rows) {
     plans_.clear();
     ways_.clear();
     units_.clear();
-    for (const LoweredStage& stage : body().stages)
-      if (!stage.empty) plans_.emplace_back(stage, body().inputs, by_rows);
+    for (const LoweredStage& stage : body_->stages)
+      if (!stage.empty) plans_.emplace_back(stage, body_->inputs, by_rows);
     bool rows = false, turns = false;
     for (const StagePlan& plan : plans_) {
       ways_.emplace_back(plan);
@@ -316,19 +369,6 @@ class DefinitionKernel final : public Kernel {
     return !rows || !turns;
   }
 
-  /// Stages one after the other whose outermost loops are runs of the same length take the same blocks of these.
-  void divide_alike() {
-    for (std::size_t first = 0, end = 0; first < units_.size(); first = end) {
-      std::int64_t block = units_[first].block;
-      const auto is_alike = [&](const Units& units) {
-        return units.run_is_outermost() && units_[first].run_is_outermost() && units.length == units_[first].length;
-      };
-      for (end = first + 1; end < units_.size() && is_alike(units_[end]); ++end)
-        block = std::min(block, units_[end].block);
-      for (std::size_t i = first; i < end; ++i) units_[i].divide(block);
-    }
-  }
-
   void make_groups() {
     for (std::size_t first = 0, end = 0; first < plans_.size(); first = end) {
       const LoweredStage& stage = plans_[first].stage();
@@ -337,73 +377,205 @@ class DefinitionKernel final : public Kernel {
         while (end < plans_.size() && plans_[end].stage().steps_of &&
                plans_[end].stage().steps_of->recurrence == stage.steps_of->recurrence)
           ++end;
-        groups_.push_back({first, end, 1, true, stage.extents[stage.steps_of->variable]});
+        groups_.push_back({first, end, 0, 1, 1, 1, true, stage.extents[stage.steps_of->variable]});
         continue;
       }
-      const std::int64_t slices = units_[first].slices(stage);
-      const bool enough = slices > (units_[first].run_is_outermost() && threads_ > 1 ? 4 * threads_ : 1);
-      if (enough)
-        while (end < plans_.size() && joins(first, end, slices)) ++end;
-      // One alone can be divided further.
-      groups_.push_back({first, end, end == first + 1 ? units_[first].count : slices, false, 1});
+      Group best = alone(first);
+      for (std::size_t prefix = 1; prefix <= stage.outer.size(); ++prefix) {
+        const Group group = together(first, prefix);
+        if (group.end - first < 2) continue;
+        // Of as many stages the smallest slices that are worth a loop.
+        if (group.end > best.end || (group.end == best.end && elements_of_slice(group) >= least_slice)) best = group;
+      }
+      end = best.end;
+      for (std::size_t i = first; i < end && best.prefix > 0; ++i)
+        if (units_[i].runs_along(best.prefix - 1)) units_[i].divide(best.block);
+      groups_.push_back(best);
     }
   }
 
-  /// Whether stage `next` can take the same steps of its outermost loop as the stages from `first` on: each step reads
-  /// of what they write no more than they wrote in that step.
-  [[nodiscard]] bool joins(std::size_t first, std::size_t next, std::int64_t slices) const {
+  /// As many stages from `first` on as can take slices together, by so many loops.
+  [[nodiscard]] Group together(std::size_t first, std::size_t prefix) const {
+    Group group{first, first, prefix, 1, 1, 1, false, 1};
+    const std::vector<std::uint32_t>& own = plans_[first].stage().outer;
+    for (std::size_t i = 0; i + 1 < prefix; ++i) group.outer *= plans_[first].stage().extents[own[i]];
+    group.rows = plans_[first].stage().extents[own[prefix - 1]];
+    std::optional<std::int64_t> block;
+    while (group.end < plans_.size() && joins(group, group.end)) {
+      const Units& units = units_[group.end++];
+      if (units.runs_along(prefix - 1)) block = std::min(block.value_or(units.block), units.block);
+    }
+    group.block = block.value_or(1);
+    const bool enough = group.slices() > (block && threads_ > 1 ? 4 * threads_ : 1);
+    if (!enough) group.end = first + 1;
+    return group;
+  }
+
+  /// Whether stage `next` can take the same rows as the group: it reads of what these write no more than they wrote of
+  /// the same row.
+  [[nodiscard]] bool joins(const Group& group, std::size_t next) const {
     const LoweredStage& stage = plans_[next].stage();
-    if (stage.steps_of || units_[next].slices(stage) != slices) return false;
-    if (units_[next].run_is_outermost() != units_[first].run_is_outermost() ||
-        (units_[first].run_is_outermost() && units_[next].length != units_[first].length))
-      return false;
-    for (std::size_t i = first; i < next; ++i) {
+    const LoweredStage& leader = plans_[group.first].stage();
+    if (stage.steps_of || stage.outer.size() < group.prefix) return false;
+    if (units_[next].run && units_[next].before + 1 < group.prefix) return false;
+    for (std::size_t i = 0; i < group.prefix; ++i)
+      if (stage.extents[stage.outer[i]] != leader.extents[leader.outer[i]]) return false;
+    for (std::size_t i = group.first; i < next; ++i) {
       const LoweredStage& writer = plans_[i].stage();
-      const std::int64_t slice = plans_[i].coefficient(writer.write, writer.outer[0]);
-      const Rest written = rest_of(plans_[i], writer.write, writer.outer[0]);
-      if (written.least < 0 || written.most >= slice) return false;
+      const std::int64_t row = *row_of(i, writer.write, group.prefix);
       for (const LoweredAccess& access : stage.accesses) {
         if (access.buffer != writer.buffer) continue;
-        const Rest read = rest_of(plans_[next], access.offset, stage.outer[0]);
-        if (!access.indirect.empty() || plans_[next].coefficient(access.offset, stage.outer[0]) != slice ||
-            read.least < 0 || read.most >= slice)
+        if (!access.indirect.empty() || row_of(next, access.offset, group.prefix) != row ||
+            !is_within_row(stage, access.offset, group.prefix, row))
           return false;
       }
     }
-    return true;
+    const std::optional<std::int64_t> row = row_of(next, stage.write, group.prefix);
+    return row && is_within_row(stage, stage.write, group.prefix, *row);
   }
 
-  Status run(const Group& group, std::int64_t step, const Memory& memory) const {
-    double work = 0;
+  /// Elements from one row to the next, as a form goes through them; nothing where it does so in several ways.
+  [[nodiscard]] std::optional<std::int64_t> row_of(std::size_t stage, std::uint32_t form, std::size_t prefix) const {
+    const std::vector<std::uint32_t>& own = plans_[stage].stage().outer;
+    const std::int64_t row = plans_[stage].coefficient(form, own[prefix - 1]);
+    std::int64_t step = row;
+    for (std::size_t i = prefix; i-- > 0;) {
+      if (plans_[stage].coefficient(form, own[i]) != step) return std::nullopt;
+      step *= plans_[stage].stage().extents[own[i]];
+    }
+    return row;
+  }
+  [[nodiscard]] static bool is_within_row(const LoweredStage& stage, std::uint32_t form, std::size_t prefix,
+                                          std::int64_t row) {
+    const Rest rest = rest_of(stage, form, std::span(stage.outer).first(prefix));
+    return rest.least >= 0 && rest.most < row;
+  }
+
+  [[nodiscard]] std::int64_t elements_of_slice(const Group& group) const {
+    std::int64_t most = 0;
     for (std::size_t i = group.first; i < group.end; ++i)
-      work += plans_[i].work() * static_cast<double>(units_[i].count / group.slices) *
+      most = std::max(most, *row_of(i, plans_[i].stage().write, group.prefix) * group.block);
+    return most;
+  }
+
+  /// Which intermediates only the stages of one group write and read, row by row.
+  void find_local() {
+    local_.assign(body_->intermediates.size(), 0);
+    for (std::size_t i = 0; i < local_.size(); ++i) {
+      const auto buffer = static_cast<std::uint32_t>(body_->inputs + i);
+      const auto uses = [&](const LoweredStage& stage) {
+        return stage.buffer == buffer ||
+               std::any_of(stage.accesses.begin(), stage.accesses.end(),
+                           [&](const LoweredAccess& access) { return access.buffer == buffer; });
+      };
+      std::size_t first = 0, end = plans_.size();
+      while (first < end && !uses(plans_[first].stage())) ++first;
+      while (end > first && !uses(plans_[end - 1].stage())) --end;
+      for (const Group& group : groups_) {
+        if (group.prefix == 0 || first == end || first < group.first || end > group.end) continue;
+        std::optional<std::int64_t> row;
+        bool alike = true;
+        for (std::size_t stage = first; stage < end; ++stage) {
+          if (plans_[stage].stage().buffer != buffer) continue;
+          const std::int64_t written = *row_of(stage, plans_[stage].stage().write, group.prefix);
+          alike = alike && row.value_or(written) == written;
+          row = written;
+        }
+        if (row && alike) local_[i] = *row;
+      }
+    }
+  }
+
+  Status run(const Group& group, std::int64_t step, const Memory& all) const {
+    std::vector<Local> local;
+    std::size_t kept = 0;
+    double work = 0;
+    for (std::size_t i = group.first; i < group.end; ++i) {
+      work += plans_[i].work() * static_cast<double>(units_[i].count / group.slices()) *
               static_cast<double>(std::min(units_[i].length, units_[i].block) * units_[i].width);
+      const std::size_t written = plans_[i].stage().buffer - body_->inputs;
+      if (group.prefix == 0 || written >= local_.size() || local_[written] == 0) continue;
+      const auto known = [&](const Local& one) { return one.buffer == plans_[i].stage().buffer; };
+      if (std::any_of(local.begin(), local.end(), known)) continue;
+      local.push_back({plans_[i].stage().buffer, local_[written]});
+      kept += aligned(static_cast<std::size_t>(local_[written] * group.block) * sizeof(float)) / sizeof(float);
+    }
     FirstFailure failure;
-    parallel_chunks(threads_, group.slices, grain(work), [&](std::int64_t begin, std::int64_t end) {
+    parallel_chunks(threads_, group.slices(), grain(work), [&](std::int64_t begin, std::int64_t end) {
+      Memory memory = all;
+      const auto slice_memory = std::unique_ptr<float[]>(new float[kept]);
+      std::size_t used = 0;
+      for (const Local& one : local) {
+        memory.place(one.buffer, slice_memory.get() + used);
+        used += aligned(static_cast<std::size_t>(one.row * group.block) * sizeof(float)) / sizeof(float);
+      }
       TurnedBlocks turned;
       std::vector<StageRun> runs;
+      std::vector<Shift> shifts;
+      runs.reserve(group.end - group.first);
       for (std::size_t i = group.first; i < group.end; ++i) {
         runs.emplace_back(plans_[i], ways_[i], units_[i], memory.read, turned, memory.written[plans_[i].stage().buffer],
-                          begin * (units_[i].count / group.slices));
+                          units_before(group, i, begin));
         if (group.recurrence) runs.back().go_to_step(step);
+        note_shifts(plans_[i].stage(), runs.size() - 1, local, shifts);
       }
-      for (std::int64_t slice = begin; slice < end; ++slice)
+      const auto shift = [&](std::int64_t rows) {
+        for (const Shift& one : shifts) runs[one.stage].shift(one.form, -rows * one.row);
+        if (!shifts.empty()) turned.forget();
+      };
+      if (group.prefix > 0) shift(group.rows_before(begin));
+      for (std::int64_t slice = begin; slice < end; ++slice) {
         for (std::size_t i = group.first; i < group.end; ++i) {
-          runs[i - group.first].compute(units_[i].count / group.slices);
-          if (group.end - group.first > 1) runs[i - group.first].finish();
+          StageRun& one = runs[i - group.first];
+          one.compute(units_before(group, i, slice + 1) - units_before(group, i, slice));
+          if (group.end - group.first > 1) one.finish();
         }
+        if (group.prefix > 0) shift(group.rows_of(slice));
+      }
       for (StageRun& one : runs) one.finish();
       for (const StageRun& one : runs) failure.note(begin, one.status());
     });
-    if (Status status = failure.status(); !status) return bad_input(body().op + ": " + status.error().message);
+    if (Status status = failure.status(); !status) return bad_input(body_->op + ": " + status.error().message);
     return {};
   }
 
-  OperatorInstance instance_;
+  /// Units of a stage before a slice.
+  [[nodiscard]] std::int64_t units_before(const Group& group, std::size_t stage, std::int64_t slice) const {
+    if (group.prefix == 0) return slice;
+    if (units_[stage].runs_along(group.prefix - 1)) return units_[stage].count / group.slices() * slice;
+    return units_[stage].count / (group.outer * group.rows) * group.rows_before(slice);
+  }
+
+  /// A form of a stage, by its place in the group, that goes through the rows of an intermediate of one slice.
+  struct Shift {
+    std::size_t stage = 0;
+    std::uint32_t form = 0;
+    std::int64_t row = 0;
+  };
+  static void note_shifts(const LoweredStage& stage, std::size_t place, const std::vector<Local>& local,
+                          std::vector<Shift>& shifts) {
+    std::vector<std::uint32_t> noted;
+    const auto note = [&](std::uint32_t buffer, std::uint32_t form) {
+      for (const Local& one : local)
+        if (one.buffer == buffer && std::find(noted.begin(), noted.end(), form) == noted.end()) {
+          shifts.push_back({place, form, one.row});
+          noted.push_back(form);
+        }
+    };
+    note(stage.buffer, stage.write);
+    for (const LoweredAccess& access : stage.accesses) note(access.buffer, access.offset);
+  }
+
+  /// Elements of a slice that are worth a loop.
+  static constexpr std::int64_t least_slice = 256;
+
+  std::shared_ptr<const LoweredBody> body_;
   std::vector<StagePlan> plans_;
   std::vector<StageWays> ways_;  ///< Per plan.
   std::vector<Units> units_;     ///< Per plan.
   std::vector<Group> groups_;
+  std::vector<std::int64_t>
+      local_;               ///< Per intermediate: elements of a row, of those of which a slice is kept; else 0.
   std::vector<bool> wide_;  ///< Per input: of i64.
   std::vector<std::size_t> offsets_;
   int threads_;
@@ -474,6 +646,28 @@ KernelOffer elementwise_definition(const KernelRequest& request, const OperatorR
 
 }  // namespace
 
+bool is_joinable(const KernelRequest& part, const OperatorRegistry& registry) {
+  constexpr std::string_view by_rows[] = {"reduce_sum", "reduce_mean", "reduce_max",
+                                          "softmax",    "layer_norm",  "rms_norm"};
+  const OperatorDefinition* const defined = registry.find(part.op);
+  if (defined == nullptr || !defined->over_reals || !is_all_floats(part) || part.outputs.empty()) return false;
+  return only_moves(part) || defined->elementwise || !has_own_kernel(part.op) ||
+         std::find(std::begin(by_rows), std::end(by_rows), part.op) != std::end(by_rows);
+}
+
+KernelOffer joined_definitions(const KernelRequest& request, const OperatorRegistry& registry) {
+  if (!request.fused || request.outputs.empty()) return decline("nothing is fused");
+  for (const FusedPart& part : request.fused->parts)
+    if (!is_joinable(part.request, registry)) return decline(part.request.op + " has kernels that are faster");
+  Expected<LoweredBody> body = joined_body(request, registry);
+  if (!body) return decline(body.error().message);
+  auto kernel = std::make_unique<DefinitionKernel>(std::string("own joined definitions ") + loops().instruction_set,
+                                                   request, std::make_shared<const LoweredBody>(*std::move(body)));
+  if (!kernel->is_one_group()) return decline("what is computed first is needed as a whole");
+  if (kernel->reads_apart()) return decline("elements that lie apart");
+  return {std::move(kernel), ""};
+}
+
 KernelOffer definition(const KernelRequest& request, const OperatorRegistry& registry) {
   const OperatorDefinition* const defined = registry.find(request.op);
   if (defined == nullptr) return decline("no definition");
@@ -497,7 +691,7 @@ KernelOffer definition(const KernelRequest& request, const OperatorRegistry& reg
   for (std::size_t i = 0; i < request.outputs.size(); ++i)
     if (instance->output_types()[i] != request.outputs[i].type)
       return decline("the outputs are not those of the definition");
-  return {std::make_unique<DefinitionKernel>(request, std::move(*instance)), ""};
+  return {std::make_unique<DefinitionKernel>(kernel_name(), request, instance->shared_body()), ""};
 }
 
 }  // namespace taso::cpu

@@ -31,6 +31,11 @@ namespace taso::cpu {
 [[nodiscard]] KernelOffer fused_elements(const KernelRequest& request, const OperatorRegistry& registry);
 /// Whether a request can be a part of such a one.
 [[nodiscard]] bool is_fusable_element(const KernelRequest& part, const OperatorRegistry& registry);
+/// A fused request of operators by their definitions (runtime/joined_body.h), where all of their stages go together row
+/// by row.
+[[nodiscard]] KernelOffer joined_definitions(const KernelRequest& request, const OperatorRegistry& registry);
+/// Whether a request can be a part of such a one.
+[[nodiscard]] bool is_joinable(const KernelRequest& part, const OperatorRegistry& registry);
 /// A fused request of nothing but moves (runtime/moves.h) that come to one copy between strided tensors.
 [[nodiscard]] KernelOffer fused_moves(const KernelRequest& request, const OperatorRegistry& registry);
 /// Whether a request can be a part of such a one.
@@ -74,6 +79,8 @@ namespace taso::cpu {
 
 // For candidates.
 
+/// Whether kernels of a library, or written by hand, are for this operator: not only its definition.
+[[nodiscard]] bool has_own_kernel(std::string_view op);
 /// A declined offer.
 [[nodiscard]] KernelOffer decline(std::string reason);
 /// True if every input and output is f32.

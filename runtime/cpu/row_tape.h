@@ -69,6 +69,8 @@ class RowRunner {
   void step(std::uint32_t variable, std::int64_t count) {
     for (const auto& [form, coefficient] : tape_->plan_->stage().steps[variable]) values_[form] += coefficient * count;
   }
+  /// Adds to a form.
+  void shift(std::uint32_t form, std::int64_t elements) { values_[form] += elements; }
   [[nodiscard]] std::int64_t place() const { return values_[tape_->plan_->stage().write]; }
   /// Computes so many rows from the current one on, at most StagePlan::rows_at_once(), in their places from `to` on.
   void compute(std::int64_t rows, float* to);

@@ -34,7 +34,8 @@ inline std::vector<HostTensor> inputs_for(const Graph& graph, std::uint64_t seed
 }
 
 /// The outputs by the operators' definitions, in double, independent of everything in runtime.
-inline std::vector<std::vector<double>> reference_outputs(const Graph& graph, const std::vector<HostTensor>& inputs) {
+inline std::vector<std::vector<double>> reference_outputs(const Graph& graph, const std::vector<HostTensor>& inputs,
+                                                          const OperatorRegistry& operators = registry()) {
   std::vector<RingTensor<double>> tensors;
   for (const HostTensor& input : inputs) {
     RingTensor<double> tensor;
@@ -47,7 +48,7 @@ inline std::vector<std::vector<double>> reference_outputs(const Graph& graph, co
   }
   DoubleRing ring;
   std::vector<std::vector<double>> outputs;
-  for (RingTensor<double>& tensor : value_of(evaluate(graph, registry(), ring, tensors))) {
+  for (RingTensor<double>& tensor : value_of(evaluate(graph, operators, ring, tensors))) {
     outputs.push_back(std::move(tensor.elements));
     for (const std::int64_t word : tensor.integers) outputs.back().push_back(static_cast<double>(word));
   }
