@@ -253,18 +253,23 @@ class DefinitionKernel final : public Kernel {
       if (local_[i] == 0)
         workspace_bytes_ += aligned(static_cast<std::size_t>(volume(body_->intermediates[i])) * sizeof(float));
     }
+    for (const Group& group : groups_)
+      for (const Local& one : locals_of(group))
+        bytes_of_slices_ = std::max(bytes_of_slices_, one.offset + bytes_of(one, group));
+    slices_ = workspace_bytes_;
+    workspace_bytes_ += bytes_of_slices_ * static_cast<std::size_t>(threads_);
   }
 
   /// Whether all stages go together.
   [[nodiscard]] bool is_one_group() const { return groups_.size() == 1 && !groups_[0].recurrence; }
-  /// Whether a block of some stage reads elements that lie apart.
+  /// Whether a block of some stage reads elements one by one because they lie apart.
   [[nodiscard]] bool reads_apart() const {
     const auto apart = [](const StagePlan& plan) {
-      if (!plan.run()) return false;
-      return std::any_of(plan.stage().accesses.begin(), plan.stage().accesses.end(), [&](const LoweredAccess& access) {
-        const std::int64_t stride = plan.coefficient(access.offset, *plan.run());
-        return stride != 0 && stride != 1;
-      });
+      for (std::uint32_t i = 0; plan.run() && i < plan.stage().accesses.size(); ++i) {
+        const std::int64_t stride = plan.coefficient(plan.stage().accesses[i].offset, *plan.run());
+        if (stride != 0 && stride != 1 && !plan.turned(i)) return true;
+      }
+      return false;
     };
     return std::any_of(plans_.begin(), plans_.end(), apart);
   }
@@ -285,7 +290,7 @@ class DefinitionKernel final : public Kernel {
   }
 
   Status execute(const KernelArguments& arguments) const override {
-    Memory memory{{}, std::vector<float*>(body_->inputs, nullptr)};
+    Memory memory{{}, std::vector<float*>(body_->inputs, nullptr), arguments.workspace + slices_};
     for (std::size_t i = 0; i < body_->inputs; ++i) memory.read.push_back({arguments.inputs[i], 1, wide_[i]});
     for (const std::size_t offset : offsets_) memory.add(reinterpret_cast<float*>(arguments.workspace + offset));
     for (std::byte* const output : arguments.outputs) memory.add(reinterpret_cast<float*>(output));
@@ -330,6 +335,7 @@ class DefinitionKernel final : public Kernel {
   struct Memory {
     std::vector<BlockBuffer> read;
     std::vector<float*> written;
+    std::byte* slices = nullptr;  ///< Of each thread bytes_of_slices_.
 
     void add(float* elements) {
       read.push_back({elements, 1, true});
@@ -345,6 +351,7 @@ class DefinitionKernel final : public Kernel {
   struct Local {
     std::uint32_t buffer = 0;
     std::int64_t row = 0;
+    std::size_t offset = 0;  ///< In bytes, in what the thread has.
   };
 
   [[nodiscard]] Group alone(std::size_t stage) const {
@@ -406,9 +413,20 @@ class DefinitionKernel final : public Kernel {
       if (units.runs_along(prefix - 1)) block = std::min(block.value_or(units.block), units.block);
     }
     group.block = block.value_or(1);
-    const bool enough = group.slices() > (block && threads_ > 1 ? 4 * threads_ : 1);
-    if (!enough) group.end = first + 1;
+    // Where there is work for all threads, several slices for each.
+    const std::int64_t rows = group.outer * group.rows;
+    if (threads_ > 1 && work_of(group) > 2 * grain_work)
+      group.block = std::clamp<std::int64_t>((rows + 4 * threads_ - 1) / (4 * threads_), 1, group.block);
     return group;
+  }
+
+  /// Of all elements.
+  [[nodiscard]] double work_of(const Group& group) const {
+    double work = 0;
+    for (std::size_t i = group.first; i < group.end; ++i)
+      work += plans_[i].work() * static_cast<double>(units_[i].count) *
+              static_cast<double>(std::min(units_[i].length, units_[i].block) * units_[i].width);
+    return work;
   }
 
   /// Whether stage `next` can take the same rows as the group: it reads of what these write no more than they wrote of
@@ -486,29 +504,36 @@ class DefinitionKernel final : public Kernel {
     }
   }
 
-  Status run(const Group& group, std::int64_t step, const Memory& all) const {
-    std::vector<Local> local;
-    std::size_t kept = 0;
-    double work = 0;
-    for (std::size_t i = group.first; i < group.end; ++i) {
-      work += plans_[i].work() * static_cast<double>(units_[i].count / group.slices()) *
-              static_cast<double>(std::min(units_[i].length, units_[i].block) * units_[i].width);
-      const std::size_t written = plans_[i].stage().buffer - body_->inputs;
-      if (group.prefix == 0 || written >= local_.size() || local_[written] == 0) continue;
-      const auto known = [&](const Local& one) { return one.buffer == plans_[i].stage().buffer; };
-      if (std::any_of(local.begin(), local.end(), known)) continue;
-      local.push_back({plans_[i].stage().buffer, local_[written]});
-      kept += aligned(static_cast<std::size_t>(local_[written] * group.block) * sizeof(float)) / sizeof(float);
+  /// The intermediates of a group of which threads keep slices.
+  [[nodiscard]] std::vector<Local> locals_of(const Group& group) const {
+    std::vector<Local> locals;
+    for (std::size_t i = group.first; i < group.end && group.prefix > 0; ++i) {
+      const std::uint32_t buffer = plans_[i].stage().buffer;
+      const std::size_t written = buffer - body_->inputs;
+      const auto is_this = [&](const Local& one) { return one.buffer == buffer; };
+      if (written >= local_.size() || local_[written] == 0 || std::any_of(locals.begin(), locals.end(), is_this))
+        continue;
+      locals.push_back({buffer, local_[written], 0});
     }
+    std::size_t end = 0;
+    for (Local& one : locals) {
+      one.offset = end;
+      end += bytes_of(one, group);
+    }
+    return locals;
+  }
+  [[nodiscard]] static std::size_t bytes_of(const Local& one, const Group& group) {
+    return aligned(static_cast<std::size_t>(one.row * group.block) * sizeof(float));
+  }
+
+  Status run(const Group& group, std::int64_t step, const Memory& all) const {
+    const std::vector<Local> local = locals_of(group);
     FirstFailure failure;
-    parallel_chunks(threads_, group.slices(), grain(work), [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t worth = grain(work_of(group) / static_cast<double>(group.slices()));
+    parallel_chunks(threads_, group.slices(), worth, [&](std::int64_t begin, std::int64_t end, std::int64_t chunk) {
       Memory memory = all;
-      const auto slice_memory = std::unique_ptr<float[]>(new float[kept]);
-      std::size_t used = 0;
-      for (const Local& one : local) {
-        memory.place(one.buffer, slice_memory.get() + used);
-        used += aligned(static_cast<std::size_t>(one.row * group.block) * sizeof(float)) / sizeof(float);
-      }
+      std::byte* const own = all.slices + static_cast<std::size_t>(chunk) * bytes_of_slices_;
+      for (const Local& one : local) memory.place(one.buffer, reinterpret_cast<float*>(own + one.offset));
       TurnedBlocks turned;
       std::vector<StageRun> runs;
       std::vector<Shift> shifts;
@@ -577,7 +602,9 @@ class DefinitionKernel final : public Kernel {
   std::vector<std::int64_t>
       local_;               ///< Per intermediate: elements of a row, of those of which a slice is kept; else 0.
   std::vector<bool> wide_;  ///< Per input: of i64.
-  std::vector<std::size_t> offsets_;
+  std::vector<std::size_t> offsets_;  ///< Per intermediate: in the workspace, if all of it is kept.
+  std::size_t slices_ = 0;            ///< Where slices are in the workspace.
+  std::size_t bytes_of_slices_ = 0;   ///< Of a thread.
   int threads_;
 };
 
@@ -647,18 +674,38 @@ KernelOffer elementwise_definition(const KernelRequest& request, const OperatorR
 }  // namespace
 
 bool is_joinable(const KernelRequest& part, const OperatorRegistry& registry) {
-  constexpr std::string_view by_rows[] = {"reduce_sum", "reduce_mean", "reduce_max",
-                                          "softmax",    "layer_norm",  "rms_norm"};
+  constexpr std::string_view reductions[] = {"reduce_sum", "reduce_mean", "reduce_max"};
   const OperatorDefinition* const defined = registry.find(part.op);
   if (defined == nullptr || !defined->over_reals || !is_all_floats(part) || part.outputs.empty()) return false;
   return only_moves(part) || defined->elementwise || !has_own_kernel(part.op) ||
-         std::find(std::begin(by_rows), std::end(by_rows), part.op) != std::end(by_rows);
+         std::find(std::begin(reductions), std::end(reductions), part.op) != std::end(reductions);
 }
+
+namespace {
+
+/// Whether enough of what the parts by themselves read and write stays in the kernel: loops of definitions are slower
+/// than those written by hand.
+bool spares_memory(const KernelRequest& request) {
+  constexpr double worth = 0.3;
+  const auto bytes_of = [](const KernelRequest& one) {
+    double bytes = 0;
+    for (const std::vector<Operand>* const operands : {&one.inputs, &one.outputs})
+      for (const Operand& operand : *operands) bytes += static_cast<double>(operand.type.bytes());
+    return bytes;
+  };
+  double apart = 0;
+  for (const FusedPart& part : request.fused->parts)
+    if (part.request.op != "broadcast" && part.request.op != "reshape") apart += bytes_of(part.request);
+  return bytes_of(request) <= (1 - worth) * apart;
+}
+
+}  // namespace
 
 KernelOffer joined_definitions(const KernelRequest& request, const OperatorRegistry& registry) {
   if (!request.fused || request.outputs.empty()) return decline("nothing is fused");
   for (const FusedPart& part : request.fused->parts)
     if (!is_joinable(part.request, registry)) return decline(part.request.op + " has kernels that are faster");
+  if (!spares_memory(request)) return decline("little is passed on");
   Expected<LoweredBody> body = joined_body(request, registry);
   if (!body) return decline(body.error().message);
   auto kernel = std::make_unique<DefinitionKernel>(std::string("own joined definitions ") + loops().instruction_set,

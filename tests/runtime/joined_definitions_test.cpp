@@ -11,7 +11,7 @@
 namespace taso::testing {
 namespace {
 
-constexpr const char* own_operators = R"(
+constexpr const char* joined_operators = R"(
 operator soft(x[A.., n]) -> [A.., n]
   let top[I.. < A] = max(t < n) x[I.., t]
   let power[I.. < A, t < n] = exp(x[I.., t] - top[I..])
@@ -28,8 +28,8 @@ operator flat(x[n, m]) -> [n]
   out[i] = x.flat[i]
 )";
 
-const OperatorRegistry& own() {
-  static const OperatorRegistry operators = value_of(OperatorRegistry::parse(own_operators, "own.op", &registry()));
+const OperatorRegistry& joined_registry() {
+  static const OperatorRegistry operators = value_of(OperatorRegistry::parse(joined_operators, "own.op", &registry()));
   return operators;
 }
 
@@ -50,7 +50,7 @@ struct JoinedExample {
 };
 
 TEST(JoinedDefinitions, ComputeWhatTheGraphDoes) {
-  const KernelLibrary library(own());
+  const KernelLibrary library(joined_registry());
   const std::vector<JoinedExample> examples = {
       {"input x f32[70, 300]\ninput s f32[300]\n"
        "output mul(soft(x), broadcast(s; shape=[70, 300]))\n",
@@ -58,15 +58,29 @@ TEST(JoinedDefinitions, ComputeWhatTheGraphDoes) {
       {"input x f32[2, 3, 5, 40]\ninput m f32[2, 1, 1, 40]\n"
        "output soft(add(x, broadcast(m; shape=[2, 3, 5, 40])))\n",
        "add+soft"},
+      {"input x f32[40, 90]\ninput y f32[40, 90]\nz = add(x, y)\noutput z\noutput soft(z)\n", "add+soft"},
+      {"input x f32[40, 60]\na, b = split(x; axis=-1, sizes=[30, 30])\noutput mul(silu(a), b)\n", "split+silu+mul"},
+      {"input x f32[40, 60]\noutput div(x, broadcast(sqrt(reduce_sum(mul(x, x); axes=[-1])); shape=[40, 60]))\n",
+       "mul+reduce_sum+sqrt+div"},
+      {"input x f32[20, 60]\ny = slice(x; starts=[0, 10], sizes=[20, 40], steps=[1, 1])\noutput soft(y)\n",
+       "slice+soft"},
+      {"input x f32[3, 4, 40]\noutput soft(transpose(centred(x); perm=[1, 0, 2]))\n", "centred transpose+soft"},
+      {"input x f32[4, 40]\ninput y f32[4, 25]\noutput soft(concat(x, tanh(y); axis=-1))\n", "tanh concat soft"},
+      {"input x f32[30, 40]\noutput soft(relu(shifted(x)))\n", "shifted+relu+soft"},
+      {"input x f32[30, 40]\noutput soft(shifted(relu(x)))\n", "relu shifted+soft"},
+      {"input x f32[3, 4, 40]\noutput exp(flat(reshape(relu(x); shape=[12, 40])))\n", "relu flat+exp"},
       {"input x f32[40, 9]\ninput s f32[]\noutput soft(swish(centred(x), s))\n", "centred+swish+soft"},
   };
   for (const JoinedExample& example : examples) {
-    const Graph graph = value_of(parse_graph(example.graph, "test", own()));
+    const Graph graph = value_of(parse_graph(example.graph, "test", joined_registry()));
     for (const int threads : {1, 3}) {
-      Executor executor = value_of(Executor::create(graph, library, {.threads = threads}));
+      ExecutorOptions options;
+      options.threads = threads;
+      Executor executor = value_of(Executor::create(graph, library, options));
       EXPECT_EQ(names_of_kernels(executor.lowered()), example.kernels) << example.graph;
       const std::vector<HostTensor> inputs = executor.random_inputs(7);
-      expect_near(value_of(executor.run(inputs)), reference_outputs(graph, inputs, own()), 1e-5, example.graph);
+      expect_near(value_of(executor.run(inputs)), reference_outputs(graph, inputs, joined_registry()), 1e-5,
+                  example.graph);
     }
   }
 }
