@@ -102,7 +102,6 @@ TEST(FusedElements, ComputeWhatTheirPartsDo) {
       {"input x f32[4, 6, 1]\noutput softmax(exp(softmax(x; axis=-1)); axis=-2)\n", {"softmax+exp+softmax"}},
       {"input x f32[4, 6, 1]\noutput softmax(exp(softmax(x; axis=-2)); axis=-1)\n", {"softmax+exp+softmax"}},
       {"input x f32[4, 6, 5]\noutput exp(softmax(neg(x); axis=-2))\n", {"neg", "softmax", "exp"}},
-      {"input x f32[4, 1]\noutput softmax(exp(broadcast(x; shape=[4, 33])); axis=-1)\n", {"broadcast", "exp+softmax"}},
       {"input x f32[4, 1]\ninput y f32[]\noutput softmax(add(broadcast(x; shape=[4, 33]), broadcast(y; shape=[4, "
        "33])); axis=-1)\n",
        {"add+softmax"}},

@@ -308,7 +308,8 @@ TEST(Kernel, WeightsArePackedInParts) {
       EXPECT_TRUE(std::equal(whole.data(), whole.data() + whole.size(), parts.data())) << text;
     }
   }
-  EXPECT_GE(in_parts, 1);
+  // Without AVX-512 no product has a format in blocks of columns, and others are packed as a whole.
+  if (library().device().find("avx512") != std::string::npos) EXPECT_GE(in_parts, 1);
 }
 
 // Rows of constant matrices whose distance would be a large power of two are packed further apart (docs/runtime.md).
