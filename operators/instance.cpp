@@ -15,7 +15,7 @@ Expected<OperatorInstance> OperatorInstance::create(const OperatorRegistry& regi
 
 Expected<OperatorInstance> OperatorInstance::create(const OperatorRegistry& registry, std::string_view op,
                                                     const Attributes& attributes, std::span<const TensorType> inputs,
-                                                    std::span<const Placement> placements) {
+                                                    std::span<const StridedPlacement> placements) {
   const OperatorDefinition* definition = registry.find(op);
   if (definition == nullptr) return bad_input("unknown operator '" + std::string(op) + "'");
   TASO_ASSIGN(const Attributes completed, registry.complete(op, attributes));
@@ -35,7 +35,7 @@ std::optional<OperatorInstance> OperatorInstance::create_if_typed(const Operator
 Expected<OperatorInstance> OperatorInstance::create(const OperatorRegistry& registry,
                                                     const OperatorDefinition& definition, const Attributes& attributes,
                                                     std::span<const TensorType> inputs, Reasons reasons,
-                                                    std::span<const Placement> placements) {
+                                                    std::span<const StridedPlacement> placements) {
   TASO_ASSIGN(Instantiation instantiation, instantiate(registry, definition, attributes, inputs, reasons));
   OperatorInstance instance;
   instance.inputs_.assign(inputs.begin(), inputs.end());

@@ -26,7 +26,7 @@ enum class Reasons : std::uint8_t;  // operators/instantiate.h
 
 /// Where the elements of a tensor lie in its buffer: (i, j, ..) at offset + i * strides[0] + j * strides[1] + .., in
 /// elements.
-struct Placement {
+struct StridedPlacement {
   std::vector<std::int64_t> strides;
   std::int64_t offset = 0;
 };
@@ -48,7 +48,7 @@ class OperatorInstance {
   [[nodiscard]] static Expected<OperatorInstance> create(const OperatorRegistry& registry, std::string_view op,
                                                          const Attributes& attributes,
                                                          std::span<const TensorType> inputs,
-                                                         std::span<const Placement> placements);
+                                                         std::span<const StridedPlacement> placements);
   [[nodiscard]] const std::vector<TensorType>& input_types() const { return inputs_; }
   [[nodiscard]] const std::vector<TensorType>& output_types() const { return outputs_; }
   [[nodiscard]] const Work& work() const { return work_; }
@@ -58,7 +58,7 @@ class OperatorInstance {
  private:
   static Expected<OperatorInstance> create(const OperatorRegistry& registry, const OperatorDefinition& definition,
                                            const Attributes& attributes, std::span<const TensorType> inputs,
-                                           Reasons reasons, std::span<const Placement> placements = {});
+                                           Reasons reasons, std::span<const StridedPlacement> placements = {});
 
   std::vector<TensorType> inputs_, outputs_;
   Work work_;

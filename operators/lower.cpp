@@ -47,7 +47,7 @@ using Box = std::vector<std::pair<std::int64_t, std::int64_t>>;
 class Lowerer {
  public:
   Lowerer(const OperatorRegistry& registry, const OperatorDefinition& definition, const Attributes& attributes,
-          std::span<const TensorType> inputs, Instantiation instantiation, std::span<const Placement> placements)
+          std::span<const TensorType> inputs, Instantiation instantiation, std::span<const StridedPlacement> placements)
       : placements_(placements),
         registry_(registry),
         definition_(definition),
@@ -178,13 +178,13 @@ class Lowerer {
     std::int64_t first = 0;
   };
   /// Of an input or output, if one is given.
-  [[nodiscard]] const Placement* placement(std::uint32_t buffer) const {
+  [[nodiscard]] const StridedPlacement* placement(std::uint32_t buffer) const {
     if (placements_.empty() || (buffer >= body_.inputs && buffer < first_output_)) return nullptr;
     return &placements_[buffer < body_.inputs ? buffer : body_.inputs + buffer - first_output_];
   }
   /// Where the elements of a buffer of that shape lie.
   [[nodiscard]] Place place_of(std::uint32_t buffer, const Shape& shape) const {
-    if (const Placement* const given = placement(buffer))
+    if (const StridedPlacement* const given = placement(buffer))
       return {Sizes(given->strides.begin(), given->strides.end()), given->offset};
     return {row_major_strides(shape), 0};
   }
@@ -834,7 +834,7 @@ class Lowerer {
     return Condition{{}, operation(Node::all_of, std::move(tests))};
   }
 
-  std::span<const Placement> placements_;
+  std::span<const StridedPlacement> placements_;
   const OperatorRegistry& registry_;
   const OperatorDefinition& definition_;
   const Attributes& attributes_;
@@ -912,7 +912,7 @@ double count_flops(const LoweredBody& body) {
 
 Expected<LoweredBody> lower(const OperatorRegistry& registry, const OperatorDefinition& definition,
                             const Attributes& attributes, std::span<const TensorType> inputs,
-                            Instantiation instantiation, std::span<const Placement> placements) {
+                            Instantiation instantiation, std::span<const StridedPlacement> placements) {
   return Lowerer(registry, definition, attributes, inputs, std::move(instantiation), placements).lower();
 }
 

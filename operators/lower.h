@@ -13,7 +13,8 @@ namespace taso {
 /// write every element of its outputs exactly once. `placements`: see OperatorInstance::create; none: row after row.
 [[nodiscard]] Expected<LoweredBody> lower(const OperatorRegistry& registry, const OperatorDefinition& definition,
                                           const Attributes& attributes, std::span<const TensorType> inputs,
-                                          Instantiation instantiation, std::span<const Placement> placements = {});
+                                          Instantiation instantiation,
+                                          std::span<const StridedPlacement> placements = {});
 
 /// Scalar operations that the body performs, out-of-range window positions included.
 [[nodiscard]] double count_flops(const LoweredBody& body);

@@ -96,13 +96,13 @@ class Joiner {
     for (const Operand& output : part.request.outputs) TASO_RETURN_IF_ERROR(check(output));
 
     std::vector<TensorType> types;
-    std::vector<Placement> placements;
+    std::vector<StridedPlacement> placements;
     std::vector<std::uint32_t> buffers;
     for (std::size_t i = 0; i < part.sources.size(); ++i) {
       const Value& read = value(part.sources[i]);
       const Shape& shape = part.request.inputs[i].type.shape;
       TensorType type{ElementType::f32, shape, true};
-      Placement placement{read.access.strides, read.access.offset};
+      StridedPlacement placement{read.access.strides, read.access.offset};
       if (definition->elementwise && i < definition->inputs.size()) {
         type.shape = definition->inputs[i].axes.empty() ? Shape{} : part.request.outputs[0].type.shape;
         if (!is_broadcastable(shape, type.shape)) return bad_input("an operand that is no number");
