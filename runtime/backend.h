@@ -18,7 +18,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "operators/lowered_body.h"
 #include "runtime/engine_choices.h"
 #include "runtime/kernel.h"
 #include "runtime/measure.h"
@@ -85,6 +87,16 @@ class DeviceMessages {
   virtual void abort() = 0;
 };
 
+/// What a backend may ask about operators. The registry must outlive it.
+struct Operators {
+  using Body = std::function<Expected<LoweredBody>(const KernelRequest& request)>;
+  Operators(const OperatorRegistry& all, Body body_of = {}) : registry(&all), body(std::move(body_of)) {}
+  const OperatorRegistry* registry;
+  /// The definitions of a request's operators as stages of loops; an error where there are none
+  /// (runtime/joined_body.h). Empty: definitions are not to be had.
+  Body body;
+};
+
 /// One device. Creation of kernels is thread-safe; memory, streams, recording and timing are for one thread at a time.
 class Backend {
  public:
@@ -106,7 +118,7 @@ class Backend {
   /// A kernel for the request or the reason why there is none (an operator, a layout, a type it does not do). Where
   /// several engines compute it, the one that was chosen before is taken (use_choices), else the one that timing on the
   /// device finds fastest; without a device the first that the library's heuristics name.
-  [[nodiscard]] virtual KernelOffer create(const KernelRequest& request, const OperatorRegistry& registry) = 0;
+  [[nodiscard]] virtual KernelOffer create(const KernelRequest& request, const Operators& operators) = 0;
   /// Where choices of engines are read and kept from now on; without it, for the process. Not while kernels are
   /// created.
   virtual void use_choices(std::shared_ptr<EngineChoices> choices) = 0;
@@ -123,8 +135,9 @@ class Backend {
 
   /// Whether there is a kernel for a request of fused_op that is worth having: one launch for what would be several, at
   /// no loss. Asked often: where engines have to be compared for the answer, the choice is kept as that of create().
-  [[nodiscard]] virtual bool fuses(const KernelRequest& request) const {
+  [[nodiscard]] virtual bool fuses(const KernelRequest& request, const Operators& operators) const {
     (void)request;
+    (void)operators;
     return false;
   }
 
@@ -197,7 +210,7 @@ class Backend {
   /// Times one kernel by the backend's protocol (CUDA: replays of a graph of unrolled copies between events, weights
   /// rotated past the last-level cache, random operands, spread control as MeasureOptions says). `bounds`: those of the
   /// request's indices (index_bounds); without them indices are 0.
-  [[nodiscard]] virtual Expected<Measurement> measure(const KernelRequest& request, const OperatorRegistry& registry,
+  [[nodiscard]] virtual Expected<Measurement> measure(const KernelRequest& request, const Operators& operators,
                                                       std::span<const std::int64_t> bounds,
                                                       const MeasureOptions& options) = 0;
 };
@@ -226,7 +239,7 @@ class DeviceBuffer {
 /// The function that a module exports under the name `taso_open_backend`: a new backend, or null and one line in
 /// *error. `abi` is backend_abi of the caller; a module built for another one declines.
 using OpenBackend = Backend* (*)(int abi, const BackendOptions& options, std::string* error);
-inline constexpr int backend_abi = 9;
+inline constexpr int backend_abi = 10;
 
 /// Loads `taso_<name>.so` from the folder that the options name, else from beside the program (`../lib/taso` and the
 /// program's own folder), and opens its backend. device_unavailable with the loader's or the library's own words

@@ -76,8 +76,11 @@ class Joiner {
     std::optional<std::uint32_t> output;
   };
 
-  static Status check(const Operand& operand) {
-    if (operand.type.element != ElementType::f32 || !operand.type.known) return bad_input("only f32 of known extents");
+  [[nodiscard]] Status check(const Operand& operand) const {
+    const ElementType element = request_.outputs.empty() ? ElementType::other : request_.outputs[0].type.element;
+    const bool is_float = element == ElementType::f32 || element == ElementType::f16 || element == ElementType::bf16;
+    if (!is_float || operand.type.element != element || !operand.type.known)
+      return bad_input("only f32, f16 or bf16, of known extents");
     if (block_of(operand.layout) != 0 || operand.within) return bad_input("an operand in blocks, or within another");
     if (operand.type.elements() == 0) return bad_input("nothing to compute");
     return {};
@@ -129,7 +132,7 @@ class Joiner {
     const bool is_whole =
         instance.output_types().size() == part.request.outputs.size() &&
         std::equal(instance.output_types().begin(), instance.output_types().end(), part.request.outputs.begin(),
-                   [](const TensorType& type, const Operand& output) { return type == output.type; });
+                   [](const TensorType& type, const Operand& output) { return type.shape == output.type.shape; });
     if (!is_whole) return bad_input("other outputs than those of the definition");
     return unfold(instance.body(), std::move(buffers));
   }
@@ -200,7 +203,17 @@ class Joiner {
 }  // namespace
 
 Expected<LoweredBody> joined_body(const KernelRequest& request, const OperatorRegistry& registry) {
-  return Joiner(request, registry).join();
+  if (request.fused) return Joiner(request, registry).join();
+  // A fused request of one part.
+  Fused fused;
+  FusedPart& part = fused.parts.emplace_back();
+  part.request = request;
+  for (std::uint32_t i = 0; i < request.inputs.size(); ++i) part.sources.push_back({true, i, 0});
+  for (std::uint32_t i = 0; i < request.outputs.size(); ++i) fused.results.push_back({false, 0, i});
+  KernelRequest whole = request;
+  whole.op = fused_op;
+  whole.fused = std::make_shared<const Fused>(std::move(fused));
+  return Joiner(whole, registry).join();
 }
 
 }  // namespace taso

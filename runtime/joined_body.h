@@ -20,10 +20,11 @@
 
 namespace taso {
 
-/// The stages of a fused request's parts, in order. Its buffers: the request's inputs, what parts pass on to each other
-/// (each in an order of axes of its own, without gaps), the request's outputs; each where its layout says. The error
-/// says why there is no such body: a part that computes with other than reals, or goes through steps in turn; operands
-/// other than f32 or with blocks of channels; elements that cannot be read where they lie; a result that is only moved.
+/// The stages of a fused request's parts, in order, or those of a request's one operator. Its buffers: the request's
+/// inputs, what parts pass on to each other (each in an order of axes of its own, without gaps), the request's outputs;
+/// each where its layout says. The error says why there is no such body: a part that computes with other than reals, or
+/// goes through steps in turn; operands that are not all f32, all f16 or all bf16, or have blocks of channels; elements
+/// that cannot be read where they lie; a result that is only moved.
 [[nodiscard]] Expected<LoweredBody> joined_body(const KernelRequest& request, const OperatorRegistry& registry);
 
 }  // namespace taso

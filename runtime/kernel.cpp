@@ -8,6 +8,7 @@
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/loops.h"
 #include "runtime/fused_kernel.h"
+#include "runtime/joined_body.h"
 #include "runtime/measure.h"
 #include "runtime/reference_kernel.h"
 #include "runtime/widened_kernel.h"
@@ -71,8 +72,12 @@ KernelOffer KernelLibrary::fused_offer(const KernelRequest& request) const {
 }
 
 bool KernelLibrary::fuses(const KernelRequest& request) const {
-  if (backend_) return backend_->fuses(request);
+  if (backend_) return backend_->fuses(request, operators());
   return fused_offer(request).kernel != nullptr;
+}
+
+Operators KernelLibrary::operators() const {
+  return {*registry_, [registry = registry_](const KernelRequest& request) { return joined_body(request, *registry); }};
 }
 
 bool KernelLibrary::stands_beside(const KernelRequest& request) const {
@@ -101,7 +106,7 @@ bool KernelLibrary::may_cost_nothing(const KernelRequest& part) const {
 
 KernelOffer KernelLibrary::create_on_device(const KernelRequest& request) const {
   if (!backend_) return {nullptr, "there is no device"};
-  return backend_->create(request, *registry_);
+  return backend_->create(request, operators());
 }
 
 std::vector<std::pair<std::string, KernelOffer>> KernelLibrary::offers(const KernelRequest& request) const {

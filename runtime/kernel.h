@@ -20,6 +20,7 @@
 namespace taso {
 
 class Backend;           // runtime/backend.h
+struct Operators;        // runtime/backend.h
 class OperatorRegistry;  // operators/registry.h
 
 /// Where a tensor lies whose elements are among those of another, the whole: it is a range of one axis of that.
@@ -222,6 +223,8 @@ class KernelLibrary {
   /// Null: everything runs on the host.
   [[nodiscard]] const std::shared_ptr<Backend>& backend() const { return backend_; }
   [[nodiscard]] const OperatorRegistry& registry() const { return *registry_; }
+  /// What a backend may ask; as long as the registry lives.
+  [[nodiscard]] Operators operators() const;
   /// Which kernels of the host are used.
   [[nodiscard]] KernelSet set() const { return set_; }
 

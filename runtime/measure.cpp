@@ -208,7 +208,7 @@ Expected<std::optional<Measurement>> KernelTimer::measure_on_device(const Kernel
   const std::shared_ptr<Backend>& backend = library_->backend();
   while (library_->create_on_device(request).kernel) {
     Expected<Measurement> measured =
-        backend->measure(request, library_->registry(), index_bounds(request, library_->registry()), options_);
+        backend->measure(request, library_->operators(), index_bounds(request, library_->registry()), options_);
     if (measured) return std::optional<Measurement>(std::move(*measured));
     // Of a device on which nothing runs any more no kernel is to blame.
     if (measured.error().code != ErrorCode::device_unavailable || !backend->synchronize() || !backend->reject(request))

@@ -22,6 +22,7 @@
 #include "runtime/cpu/parallel.h"
 #include "runtime/cpu/row_tape.h"
 #include "runtime/joined_body.h"
+#include "runtime/stage_rows.h"
 
 namespace taso::cpu {
 namespace {
@@ -220,21 +221,6 @@ class StageRun {
   std::int64_t row_count_ = 0, begin_ = 0, end_ = 0;  ///< Elements of each block, and the steps that wait.
 };
 
-/// What a form can be besides its part of some loop variables: at least `least`, at most `most`.
-struct Rest {
-  std::int64_t least = 0, most = 0;
-};
-Rest rest_of(const LoweredStage& stage, std::uint32_t form, std::span<const std::uint32_t> variables) {
-  Rest rest{stage.forms[form].base, stage.forms[form].base};
-  for (const auto& [other, coefficient] : stage.forms[form].terms) {
-    if (std::find(variables.begin(), variables.end(), other) != variables.end()) continue;
-    const std::int64_t far = coefficient * (stage.extents[other] - 1);
-    rest.least += std::min<std::int64_t>(far, 0);
-    rest.most += std::max<std::int64_t>(far, 0);
-  }
-  return rest;
-}
-
 /// The stages of a definition. Those that stand together and pass on to each other only elements of the same *row*, a
 /// step of their outermost loops, take rows, or blocks of rows, together: a *slice*. What only they pass on to each
 /// other is kept for one slice at a time, in memory of each thread's own, and so in the cache. Other stages run one
@@ -243,6 +229,8 @@ class DefinitionKernel final : public Kernel {
  public:
   DefinitionKernel(std::string name, const KernelRequest& request, std::shared_ptr<const LoweredBody> body)
       : Kernel(std::move(name)), body_(std::move(body)), threads_(request.threads) {
+    for (const LoweredStage& stage : body_->stages)
+      if (!stage.empty) stages_.push_back(stage);
     for (const Operand& input : request.inputs) wide_.push_back(input.type.element == ElementType::i64);
     // Stages that take rows at once do not go together with those that transpose them.
     if (!plan(true)) plan(false);
@@ -363,8 +351,7 @@ class DefinitionKernel final : public Kernel {
     plans_.clear();
     ways_.clear();
     units_.clear();
-    for (const LoweredStage& stage : body_->stages)
-      if (!stage.empty) plans_.emplace_back(stage, body_->inputs, by_rows);
+    for (const LoweredStage& stage : stages_) plans_.emplace_back(stage, body_->inputs, by_rows);
     bool rows = false, turns = false;
     for (const StagePlan& plan : plans_) {
       ways_.emplace_back(plan);
@@ -404,9 +391,9 @@ class DefinitionKernel final : public Kernel {
   /// As many stages from `first` on as can take slices together, by so many loops.
   [[nodiscard]] Group together(std::size_t first, std::size_t prefix) const {
     Group group{first, first, prefix, 1, 1, 1, false, 1};
-    const std::vector<std::uint32_t>& own = plans_[first].stage().outer;
-    for (std::size_t i = 0; i + 1 < prefix; ++i) group.outer *= plans_[first].stage().extents[own[i]];
-    group.rows = plans_[first].stage().extents[own[prefix - 1]];
+    const LoweredStage& stage = stages_[first];
+    group.outer = rows_of(stage, prefix - 1);
+    group.rows = stage.extents[stage.outer[prefix - 1]];
     std::optional<std::int64_t> block;
     while (group.end < plans_.size() && joins(group, group.end)) {
       const Units& units = units_[group.end++];
@@ -429,50 +416,20 @@ class DefinitionKernel final : public Kernel {
     return work;
   }
 
-  /// Whether stage `next` can take the same rows as the group: it reads of what these write no more than they wrote of
-  /// the same row.
+  /// Whether stage `next` can take the same slices as the group.
   [[nodiscard]] bool joins(const Group& group, std::size_t next) const {
-    const LoweredStage& stage = plans_[next].stage();
-    const LoweredStage& leader = plans_[group.first].stage();
-    if (stage.steps_of || stage.outer.size() < group.prefix) return false;
     if (units_[next].run && units_[next].before + 1 < group.prefix) return false;
-    for (std::size_t i = 0; i < group.prefix; ++i)
-      if (stage.extents[stage.outer[i]] != leader.extents[leader.outer[i]]) return false;
-    for (std::size_t i = group.first; i < next; ++i) {
-      const LoweredStage& writer = plans_[i].stage();
-      const std::int64_t row = *row_of(i, writer.write, group.prefix);
-      for (const LoweredAccess& access : stage.accesses) {
-        if (access.buffer != writer.buffer) continue;
-        if (!access.indirect.empty() || row_of(next, access.offset, group.prefix) != row ||
-            !is_within_row(stage, access.offset, group.prefix, row))
-          return false;
-      }
-    }
-    const std::optional<std::int64_t> row = row_of(next, stage.write, group.prefix);
-    return row && is_within_row(stage, stage.write, group.prefix, *row);
+    return goes_with(stages_, group.first, next, group.prefix);
   }
 
-  /// Elements from one row to the next, as a form goes through them; nothing where it does so in several ways.
-  [[nodiscard]] std::optional<std::int64_t> row_of(std::size_t stage, std::uint32_t form, std::size_t prefix) const {
-    const std::vector<std::uint32_t>& own = plans_[stage].stage().outer;
-    const std::int64_t row = plans_[stage].coefficient(form, own[prefix - 1]);
-    std::int64_t step = row;
-    for (std::size_t i = prefix; i-- > 0;) {
-      if (plans_[stage].coefficient(form, own[i]) != step) return std::nullopt;
-      step *= plans_[stage].stage().extents[own[i]];
-    }
-    return row;
-  }
-  [[nodiscard]] static bool is_within_row(const LoweredStage& stage, std::uint32_t form, std::size_t prefix,
-                                          std::int64_t row) {
-    const Rest rest = rest_of(stage, form, std::span(stage.outer).first(prefix));
-    return rest.least >= 0 && rest.most < row;
+  /// Elements that a stage writes of a row.
+  [[nodiscard]] std::int64_t row_of(std::size_t stage, const Group& group) const {
+    return *row_step(stages_[stage], stages_[stage].write, group.prefix);
   }
 
   [[nodiscard]] std::int64_t elements_of_slice(const Group& group) const {
     std::int64_t most = 0;
-    for (std::size_t i = group.first; i < group.end; ++i)
-      most = std::max(most, *row_of(i, plans_[i].stage().write, group.prefix) * group.block);
+    for (std::size_t i = group.first; i < group.end; ++i) most = std::max(most, row_of(i, group) * group.block);
     return most;
   }
 
@@ -495,7 +452,7 @@ class DefinitionKernel final : public Kernel {
         bool alike = true;
         for (std::size_t stage = first; stage < end; ++stage) {
           if (plans_[stage].stage().buffer != buffer) continue;
-          const std::int64_t written = *row_of(stage, plans_[stage].stage().write, group.prefix);
+          const std::int64_t written = row_of(stage, group);
           alike = alike && row.value_or(written) == written;
           row = written;
         }
@@ -595,9 +552,10 @@ class DefinitionKernel final : public Kernel {
   static constexpr std::int64_t least_slice = 256;
 
   std::shared_ptr<const LoweredBody> body_;
-  std::vector<StagePlan> plans_;
-  std::vector<StageWays> ways_;  ///< Per plan.
-  std::vector<Units> units_;     ///< Per plan.
+  std::vector<LoweredStage> stages_;  ///< Of the body, those that write something.
+  std::vector<StagePlan> plans_;      ///< Per stage.
+  std::vector<StageWays> ways_;       ///< Per plan.
+  std::vector<Units> units_;          ///< Per plan.
   std::vector<Group> groups_;
   std::vector<std::int64_t>
       local_;               ///< Per intermediate: elements of a row, of those of which a slice is kept; else 0.

@@ -67,7 +67,7 @@ class CudaBackend final : public Backend {
     return json_of_device(context_->device);
   }
 
-  KernelOffer create(const KernelRequest& request, const OperatorRegistry&) override {
+  KernelOffer create(const KernelRequest& request, const Operators& operators) override {
     if (request.outputs.empty()) return decline("no outputs");
     if (context_->can_run)
       if (const Status entered = context_->enter(); !entered) return decline(entered.error().message);
@@ -77,14 +77,15 @@ class CudaBackend final : public Backend {
     if (is_convolution(request)) return convolution(context_, request);
     if (product_in(request) != nullptr) return product(context_, request);
     if (has_two_products(request)) return attention(context_, request);
-    return own_kernel(context_, request);
+    return own_kernel(context_, request, operators);
   }
 
   bool reject(const KernelRequest& request) override { return context_->reject(tuning_key(request)); }
-  bool fuses(const KernelRequest& request) const override {
+  bool fuses(const KernelRequest& request, const Operators& operators) const override {
     if (is_given_up(request)) return false;
     if (has_two_products(request)) return plans_attention(*context_, request);
-    return product_in(request) != nullptr ? is_one_product(request) : plan_fused(request).program.has_value();
+    if (product_in(request) != nullptr) return is_one_product(request);
+    return plan_fused(request).program.has_value() || fuses_definitions(*context_, request, operators);
   }
   bool stands_beside(const KernelRequest& request) const override {
     // Precompiled kernels are a launch each.
@@ -193,7 +194,7 @@ class CudaBackend final : public Backend {
     TASO_RETURN_IF_ERROR(context_->wake(context_->stream));
     return context_->time(watch, context_->stream, launches);
   }
-  Expected<Measurement> measure(const KernelRequest& request, const OperatorRegistry& registry,
+  Expected<Measurement> measure(const KernelRequest& request, const Operators& operators,
                                 std::span<const std::int64_t> bounds, const MeasureOptions& options) override;
 
  private:
@@ -253,13 +254,13 @@ Expected<DeviceMemory> CudaBackend::operand(const KernelRequest& request, std::s
 /// of its own, which are thus cold, as in a network where other layers' weights pass between two uses; activations are
 /// warm from the second copy on, as the kernel before has just written them. Of a model that stays in the cache
 /// altogether, weights are warm too.
-Expected<Measurement> CudaBackend::measure(const KernelRequest& request, const OperatorRegistry& registry,
+Expected<Measurement> CudaBackend::measure(const KernelRequest& request, const Operators& operators,
                                            std::span<const std::int64_t> bounds, const MeasureOptions& options) {
   constexpr double aim_s = 1e-3;  ///< Of one replay: the events' resolution is half a microsecond.
   constexpr std::size_t fewest_copies = 4, most_copies = 64;
   constexpr std::size_t most_weight_bytes = std::size_t{1} << 30;
   TASO_RETURN_IF_ERROR(ready());
-  const KernelOffer offer = create(request, registry);
+  const KernelOffer offer = create(request, operators);
   if (!offer.kernel) return bad_input("no kernel of the device computes " + request.key() + ": " + offer.reason);
   const Kernel& kernel = *offer.kernel;
 

@@ -51,6 +51,7 @@ class GeneratedOwnKernel final : public DeviceKernel {
       : DeviceKernel(std::move(context), request, generated.name),
         generated_(std::move(generated)),
         loaded_(std::move(loaded)) {
+    if (program.workspace_bytes > 0) reserve(program.workspace_bytes);
     for (const Step& step : program.steps)
       if (const auto* gathering = std::get_if<GatheringStep>(&step)) number_ = context_->index_check(gathering->extent);
   }
@@ -165,9 +166,37 @@ Status DeviceKernel::queue_aligned(const Buffers& buffers, cudaStream_t stream) 
   return {};
 }
 
-KernelOffer own_kernel(const std::shared_ptr<Context>& context, const KernelRequest& request) {
+namespace {
+
+PlannedProgram plan_by_definition(const KernelRequest& request, const Operators& operators) {
+  if (!operators.body) return {std::nullopt, "no definition"};
+  Expected<LoweredBody> body = operators.body(request);
+  if (!body) return {std::nullopt, body.error().message};
+  return plan_definition(request, std::make_shared<const LoweredBody>(*std::move(body)));
+}
+
+}  // namespace
+
+bool fuses_definitions(const Context& context, const KernelRequest& request, const Operators& operators) {
+  if (!context.builder) return false;
+  const auto has_kernel = [](const FusedPart& part) {
+    return part.request.op.starts_with("conv2d") || part.request.op.starts_with("matmul") ||
+           plan_program(part.request).program.has_value();
+  };
+  if (std::all_of(request.fused->parts.begin(), request.fused->parts.end(), has_kernel)) return false;
+  const PlannedProgram planned = plan_by_definition(request, operators);
+  return planned.program && planned.program->steps.size() == 1;
+}
+
+KernelOffer own_kernel(const std::shared_ptr<Context>& context, const KernelRequest& request,
+                       const Operators& operators) {
   PlannedProgram planned = plan_program(request);
-  if (!planned.program) return decline(std::move(planned.reason));
+  if (!planned.program) {
+    PlannedProgram defined = plan_by_definition(request, operators);
+    if (!defined.program) return decline(planned.reason + "; by its definition: " + defined.reason);
+    if (auto kernel = generated_kernel(context, request, *defined.program)) return {std::move(kernel), ""};
+    return decline(planned.reason + "; by its definition: no kernel is generated");
+  }
   if (auto kernel = generated_kernel(context, request, *planned.program)) return {std::move(kernel), ""};
   return {std::make_unique<OwnKernel>(context, request, std::move(*planned.program)), ""};
 }

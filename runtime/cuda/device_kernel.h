@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/backend.h"
 #include "runtime/cuda/context.h"
 #include "runtime/cuda/program.h"
 #include "runtime/kernel.h"
@@ -48,8 +49,12 @@ class DeviceKernel : public Kernel {
 /// A declined offer.
 [[nodiscard]] inline KernelOffer decline(std::string reason) { return {nullptr, std::move(reason)}; }
 
-/// Own kernels for everything that is no convolution or product: generated where there is a compiler, else precompiled.
-[[nodiscard]] KernelOffer own_kernel(const std::shared_ptr<Context>& context, const KernelRequest& request);
+/// Own kernels for everything that is no convolution or product: generated where there is a compiler, else precompiled;
+/// of other operators their definitions, generated.
+[[nodiscard]] KernelOffer own_kernel(const std::shared_ptr<Context>& context, const KernelRequest& request,
+                                     const Operators& operators);
+/// Whether a fused request is one launch by its definitions, of which some part has no other kernel.
+[[nodiscard]] bool fuses_definitions(const Context& context, const KernelRequest& request, const Operators& operators);
 /// Any of conv2d, conv2d_bias_act and conv2d_bias_add_act, by cuDNN.
 [[nodiscard]] KernelOffer convolution(const std::shared_ptr<Context>& context, const KernelRequest& request);
 /// Whether it would be offered; found out once.

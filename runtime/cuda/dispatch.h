@@ -494,6 +494,11 @@ void run(const RowChainStep& step, const Buffers& buffers, Runner& runner) {
 }
 
 template <class Runner>
+void run(const DefinitionStep&, const Buffers&, Runner&) {
+  TASO_CHECK(false, "a definition is no precompiled kernel");
+}
+
+template <class Runner>
 void run(const BesideStep& step, const Buffers& buffers, Runner& runner) {
   for (const BesideStep::Part& part : step.parts) {
     const PartBuffers own(part, buffers);

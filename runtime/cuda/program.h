@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "operators/lowered_body.h"
 #include "runtime/cuda/elements.h"
 #include "runtime/cuda/functions.h"
 #include "runtime/cuda/products.h"
@@ -177,6 +178,19 @@ struct RowChainStep {
   TeamShape team = TeamShape::warp;
 };
 
+/// Stages of a definition that go together row by row (runtime/stage_rows.h), in one launch: each row by a team of
+/// threads, or by one thread. Only as a generated kernel.
+struct DefinitionStep {
+  ElementType element = ElementType::f32;  ///< Of inputs and outputs; what is between them is f32.
+  std::shared_ptr<const LoweredBody> body;
+  std::size_t first = 0, end = 0;  ///< The stages.
+  std::size_t prefix = 0;          ///< As many of their own loops are rows; 0: there is one row.
+  std::int64_t rows = 1;
+  std::optional<TeamShape> team;   ///< Nothing: one thread for a row.
+  std::vector<Slot> buffers;       ///< Per buffer of the body. Of place none: kept for one row, or not used.
+  std::vector<std::int64_t> kept;  ///< Per buffer: elements of a row that is kept; 1: in a register of each thread.
+};
+
 struct Program;
 /// Programs of one step each that read nothing of each other. Where kernels are generated they are one launch, in which
 /// each has blocks of threads of its own.
@@ -188,15 +202,16 @@ struct BesideStep {
   std::vector<Part> parts;
 };
 
-using Step =
-    std::variant<UnaryStep, BinaryStep, EpilogueStep, CopyStep, FillStep, PaddingStep, GatheringStep, WordsStep,
-                 PoolingStep, DepthwiseStep, BatchNormStep, LrnStep, TurnedPairsStep, ReductionStep, ThinProductStep,
-                 SoftmaxStep, RowNormStep, GroupNormStep, CopiesStep, ChainStep, RowChainStep, BesideStep>;
+using Step = std::variant<UnaryStep, BinaryStep, EpilogueStep, CopyStep, FillStep, PaddingStep, GatheringStep,
+                          WordsStep, PoolingStep, DepthwiseStep, BatchNormStep, LrnStep, TurnedPairsStep, ReductionStep,
+                          ThinProductStep, SoftmaxStep, RowNormStep, GroupNormStep, CopiesStep, ChainStep, RowChainStep,
+                          DefinitionStep, BesideStep>;
 
 /// Steps in order.
 struct Program {
   std::string name;  ///< "own elementwise", ...
   std::vector<Step> steps;
+  std::size_t workspace_bytes = 0;
 };
 
 /// A program, or the reason why there is none.
@@ -214,6 +229,11 @@ struct PlannedProgram {
 /// what is read (runtime/access.h). Declines where that is not all there is, where there is no room for it, and where
 /// neighbouring elements of the result are far apart in an operand, which a copy by tiles reads faster.
 [[nodiscard]] PlannedProgram plan_fused(const KernelRequest& request);
+
+/// The steps for a request of any operators by their definitions, which `body` has (runtime/joined_body.h): one for all
+/// stages that go together row by row. Only as generated kernels. Declines functions that have no text, and indices
+/// that are read.
+[[nodiscard]] PlannedProgram plan_definition(const KernelRequest& request, std::shared_ptr<const LoweredBody> body);
 
 /// The one step for a request that falls into several (independent_requests), each of which has a program of one step:
 /// plan_program's, or that of a convolution of every channel by itself. Declines where one of them notes errors, and

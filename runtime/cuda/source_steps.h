@@ -6,6 +6,7 @@
 /// - source_windows.cpp: elements that look at their neighbours: pooling, depth-wise convolutions, ...;
 /// - source_moves.cpp: copies, fills, gathers;
 /// - source_words.cpp: integers, truth values, and what makes them;
+/// - source_definitions.cpp: stages of definitions;
 /// - source_beside.cpp: kernels of several programs in one launch.
 ///
 /// The kernel of step N for any operands is called step_N, those of its parts step_N_part_M. The one before it,
@@ -83,6 +84,8 @@ void write_step(SourceText& text, const PaddingStep& step);
 void write_step(SourceText& text, const GatheringStep& step);
 
 void write_step(SourceText& text, const WordsStep& step);
+
+void write_step(SourceText& text, const DefinitionStep& step);
 
 void write_step(SourceText& text, const BesideStep& step);
 

@@ -69,7 +69,8 @@ TEST_P(EmulatedKernels, ComputeWhatIsDefined) {
     bool has_choice = false;
     for (const cuda::GeneratedStep& step : offer.program->steps) has_choice = has_choice || step.kernels.size() > 1;
     for (const std::size_t shift : has_choice ? std::vector<std::size_t>{0, 1} : std::vector<std::size_t>{1}) {
-      const Example example(one.request, number, shift);
+      const Example example(one.request, number, shift,
+                            one.by_definition ? reference_of_cases() : library(KernelSet::reference));
       std::vector<Placed> outputs;
       std::vector<const std::byte*> from;
       std::vector<std::byte*> to;
@@ -77,7 +78,8 @@ TEST_P(EmulatedKernels, ComputeWhatIsDefined) {
       for (const Placed& input : example.inputs) from.push_back(input.data());
       for (Placed& output : outputs) to.push_back(output.data());
       unsigned long long none = ~0ULL;
-      const cuda::Buffers buffers{from, to, nullptr, &none, 3};
+      AlignedBuffer workspace(one.program.workspace_bytes);
+      const cuda::Buffers buffers{from, to, workspace.data(), &none, 3};
       packed += run_emulated(number, *offer.program, buffers);
       EXPECT_EQ(none, ~0ULL);
       for (std::size_t i = 0; i < outputs.size(); ++i) {

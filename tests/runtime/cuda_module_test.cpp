@@ -299,8 +299,9 @@ input k f16[1, 2, 16, 64]
 input v f16[1, 2, 16, 64]
 output matmul(softmax(matmul(q, transpose(k; perm=[0, 1, 3, 2])); axis=-1), v)
 )");
-  const LoweredGraph steps = fuse_steps(value_of(lower(graph, registry())),
-                                        {.fuses = [&](const KernelRequest& one) { return backend.fuses(one); }});
+  const LoweredGraph steps =
+      fuse_steps(value_of(lower(graph, registry())),
+                 {.fuses = [&](const KernelRequest& one) { return backend.fuses(one, registry()); }});
   if (steps.steps.size() != 1) return std::nullopt;
   return steps.steps[0].kernel->request;
 }
@@ -319,9 +320,9 @@ TEST(CudaPlanner, TakesTheEngineOfAttentionThatWasChosen) {
   // Another engine is tried once, then it is computed by its operators.
   EXPECT_TRUE(backend->reject(*attention));
   EXPECT_EQ(choices->withdrawn, std::vector<std::string>{attention->key()});
-  EXPECT_TRUE(backend->fuses(*attention));
+  EXPECT_TRUE(backend->fuses(*attention, registry()));
   EXPECT_TRUE(backend->reject(*attention));
-  EXPECT_FALSE(backend->fuses(*attention));
+  EXPECT_FALSE(backend->fuses(*attention, registry()));
   EXPECT_FALSE(backend->reject(*attention));
   EXPECT_FALSE(attention_on(*backend).has_value());
 }
@@ -465,7 +466,7 @@ TEST(CudaPlanner, WhatItFusesIsOneLaunch) {
     const ElementType element = attempt % 2 == 0 ? ElementType::f32 : ElementType::bf16;
     const bool product = attempt % 3 == 0;
     const KernelRequest request = product ? maker.product(element) : maker.chain(element, attempt % 3 == 1);
-    if (!planner()->fuses(request)) continue;
+    if (!planner()->fuses(request, registry())) continue;
     const KernelOffer offer = planner()->create(request, registry());
     ASSERT_NE(offer.kernel, nullptr) << request.key() << ": " << offer.reason;
     EXPECT_EQ(offer.kernel->launches(), 1U) << request.key();
@@ -482,8 +483,9 @@ TEST(CudaPlanner, AdditionAndLayerNormAreOneKernel) {
       "input x f32[128, 768]\ninput y f32[128, 768]\ninput g f32[768]\ninput h f32[768]\n"
       "output layer_norm(add(x, y), g, h; epsilon=1e-05)\n");
   for (const ElementType storage : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
-    const LoweredGraph fused = fuse_steps(value_of(lower(graph, registry(), {.float_storage = storage})),
-                                          {.fuses = [](const KernelRequest& one) { return planner()->fuses(one); }});
+    const LoweredGraph fused =
+        fuse_steps(value_of(lower(graph, registry(), {.float_storage = storage})),
+                   {.fuses = [](const KernelRequest& one) { return planner()->fuses(one, registry()); }});
     ASSERT_EQ(fused.steps.size(), 1U);
     const KernelOffer offer = planner()->create(fused.steps[0].kernel->request, registry());
     ASSERT_NE(offer.kernel, nullptr) << offer.reason;
@@ -792,7 +794,7 @@ TEST(CudaOnDevice, FusedOperators) {
     FusedMaker maker(51);
     for (int attempt = 0; attempt < 90; ++attempt) {
       const KernelRequest request = attempt % 3 == 0 ? maker.product(element) : maker.chain(element, attempt % 3 == 1);
-      if (!device()->fuses(request)) continue;
+      if (!device()->fuses(request, registry())) continue;
       check_on_device(device(), Example(request, static_cast<std::uint64_t>(attempt)), tolerance_of(element), 8);
     }
   }

@@ -458,7 +458,9 @@ struct Example {
   std::vector<AlignedBuffer> expected;  ///< f32, or the outputs' integers; in the outputs' layouts.
 
   /// `shift`: by how many elements operands begin behind a multiple of 16 bytes; by 0 or 1 at random without it.
-  Example(const KernelRequest& asked, std::uint64_t seed, std::optional<std::size_t> shift = {}) : request(asked) {
+  Example(const KernelRequest& asked, std::uint64_t seed, std::optional<std::size_t> shift = {},
+          const KernelLibrary& reference = library(KernelSet::reference))
+      : request(asked) {
     Random random(seed, "values");
     KernelRequest wide = request;
     for (const ElementType narrow : {ElementType::f16, ElementType::bf16})
@@ -525,7 +527,7 @@ struct Example {
       wide_inputs.push_back(std::move(same));
     }
     for (Operand& output : wide.outputs) output.within = {};
-    const auto kernel = value_of(library(KernelSet::reference).create(wide));
+    const auto kernel = value_of(reference.create(wide));
     std::vector<const std::byte*> from;
     std::vector<std::byte*> to;
     for (const AlignedBuffer& buffer : wide_inputs) from.push_back(buffer.data());

@@ -170,6 +170,7 @@ struct EmulatedIndex {
 };
 }  // namespace taso::testing
 
+inline void __syncwarp() { taso::testing::EmulatedDevice::instance().exchange(0, 0); }
 inline void __syncthreads() { taso::testing::EmulatedDevice::instance().wait_for_block(); }
 inline float __shfl_xor_sync(unsigned, float value, int distance) {
   return taso::testing::EmulatedDevice::instance().exchange(value, static_cast<unsigned>(distance));

@@ -2,13 +2,18 @@
 /// every process.
 #pragma once
 
+#include <iterator>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "graph/graph_text.h"
 #include "runtime/cuda/products.h"
 #include "runtime/cuda/source.h"
+#include "runtime/fusion.h"
 #include "runtime/independent_requests.h"
+#include "runtime/joined_body.h"
 #include "tests/runtime/fused_requests.h"
 
 namespace taso::testing {
@@ -16,7 +21,56 @@ namespace taso::testing {
 struct GeneratedCase {
   KernelRequest request;  ///< Of an epilogue: its operands, no operator.
   cuda::Program program;
+  bool by_definition = false;  ///< Of operators of a user (operators_of_cases).
 };
+
+/// Operators that have no kernels but those of their definitions.
+inline const OperatorRegistry& operators_of_cases() {
+  static const OperatorRegistry operators = value_of(OperatorRegistry::parse(R"(
+operator soft(x[A.., n]) -> [A.., n]
+  let top[I.. < A] = max(t < n) x[I.., t]
+  let power[I.. < A, t < n] = exp(x[I.., t] - top[I..])
+  let total[I.. < A] = sum(t < n) power[I.., t]
+  out[I.., i] = power[I.., i] / total[I..]
+operator standard(x[A.., n], scale[n]) -> [A.., n]
+  let mean[I.. < A] = (sum(t < n) x[I.., t]) / n
+  let variance[I.. < A] = (sum(t < n) square(x[I.., t] - mean[I..])) / n
+  out[I.., i] = (x[I.., i] - mean[I..]) / sqrt(variance[I..] + 0.001) * scale[i]
+operator swish(x[D..], s[]) -> [D..]
+  out[I..] = x[I..] * sigmoid(s[] * x[I..])
+operator columns(x[n, m]) -> [m]
+  out[j] = sqrt(sum(i < n) square(x[i, j]))
+operator least(x[n, m]) -> [n]
+  out[i] = min(j < m) x[i, j]
+operator product(x[n, m]) -> [n]
+  out[i] = prod(j < m) (1 + x[i, j] / 8)
+operator norm(x[n, m]) -> []
+  out[] = sqrt(sum(i < n, j < m) square(x[i, j]))
+operator stencil(x[n, m]) -> [n, m]
+  out[i, j] = (x[i - 1, j] or 0) + (x[i + 1, j] or 1) + 2 * x[i, j] + (x[i, j - 2] or x[i, j]) + (x[i, j + 1] or 3)
+operator inside(x[n, m]) -> [n, m]
+  out[i, j] = valid(x[i - 1, j + 2])
+operator window(x[n]) -> [n]
+  out[i] = max(t < 3) (x[i + t - 1] or -inf)
+operator middle(x[n, m]) -> [n, m]
+  out[i, j] = if j >= 2 && (j < 5 || j == 6) && !(i == 1) then (x[i, j - 2] or 9) else -x[i, j]
+operator many(x[n], y[n], z[n]) -> [n]
+  out[i] = max(x[i], y[i], min(z[i], 0)) + hard_swish(x[i])
+operator convolution(x[c, n], w[d, c, k]) -> [d, n]
+  out[o, i] = sum(p < c, t < k) w[o, p, t] * (x[p, i + t - 1] or 0)
+operator halves(x[n]; k: int) -> [n]
+  out[i] = x[i] / k + sum(t < n) (x[t] - x[i])
+operator shifted(x[n, m]) -> [n, m]
+  let next[i < n, j < m] = 2 * x[i, j]
+  out[i, j] = next[i, j] + (next[i, j - 1] or 0)
+)",
+                                                                             "user.op", &registry()));
+  return operators;
+}
+inline const KernelLibrary& reference_of_cases() {
+  static const KernelLibrary reference(operators_of_cases(), KernelSet::reference);
+  return reference;
+}
 
 /// Draws of every operator with a program, in all types; long rows, large transposes, tensors without elements.
 class GeneratedCases {
@@ -34,6 +88,7 @@ class GeneratedCases {
     made.add_images();
     made.add_epilogues();
     made.add_beside();
+    made.add_definitions();
     made.add_empty();
     made.add_large();
     return std::move(made.cases_);
@@ -299,6 +354,55 @@ class GeneratedCases {
     KernelRequest joined = join_requests(named).request;
     cuda::PlannedProgram planned = cuda::plan_beside(joined);
     if (planned.program) cases_.push_back({std::move(joined), std::move(*planned.program)});
+  }
+
+  /// Operators of a user, alone and with others.
+  void add_definitions() {
+    constexpr const char* graphs[] = {
+        "input x f32[5, 70]\noutput soft(x)\n",
+        "input x f32[3, 1500]\noutput soft(x)\n",
+        "input x f32[2, 9000]\noutput soft(x)\n",
+        "input x f32[2, 3, 40]\ninput s f32[40]\noutput standard(x, s)\n",
+        "input x f32[30, 4]\ninput s f32[4]\noutput standard(x, s)\n",
+        "input x f32[7, 9]\ninput s f32[]\noutput swish(x, s)\n",
+        "input x f32[]\ninput s f32[]\noutput swish(x, s)\n",
+        "input x f32[60, 9]\noutput columns(x)\n",
+        "input x f32[20, 9000]\noutput columns(x)\n",
+        "input x f32[6, 300]\noutput least(x)\n",
+        "input x f32[6, 50]\noutput product(x)\n",
+        "input x f32[30, 20]\noutput norm(x)\n",
+        "input x f32[9, 12]\noutput stencil(x)\n",
+        "input x f32[9, 12]\noutput inside(x)\n",
+        "input x f32[300]\noutput window(x)\n",
+        "input x f32[4, 9]\noutput middle(x)\n",
+        "input x f32[33]\ninput y f32[33]\ninput z f32[33]\noutput many(x, y, z)\n",
+        "input x f32[3, 20]\ninput w f32[5, 3, 3]\noutput convolution(x, w)\n",
+        "input x f32[50]\noutput halves(x; k=2)\n",
+        "input x f32[5, 70]\noutput shifted(x)\n",
+        "input x f32[5, 70]\ninput s f32[70]\noutput mul(soft(x), broadcast(s; shape=[5, 70]))\n",
+        "input x f32[2, 3, 5, 40]\ninput m f32[2, 1, 1, 40]\noutput soft(add(x, broadcast(m; shape=[2, 3, 5, 40])))\n",
+        "input x f32[40, 60]\na, b = split(x; axis=-1, sizes=[30, 30])\ninput s f32[]\noutput mul(swish(a, s), b)\n",
+        "input x f32[9, 60]\noutput div(x, broadcast(sqrt(reduce_sum(mul(x, x); axes=[-1])); shape=[9, 60]))\n",
+        "input x f32[4, 3, 40]\ny = soft(transpose(x; perm=[1, 0, 2]))\noutput y\noutput relu(y)\n",
+        "input x f32[30, 40]\noutput soft(relu(shifted(x)))\n",
+        "input x f32[30, 40]\noutput soft(shifted(relu(x)))\n",
+    };
+    const std::size_t before = cases_.size();
+    for (const ElementType element : {ElementType::f32, ElementType::f16})
+      for (std::string text : graphs) {
+        for (std::size_t at = 0; element == ElementType::f16 && (at = text.find("f32", at)) != std::string::npos;)
+          text.replace(at, 3, "f16");
+        const Graph graph = value_of(parse_graph(text, "graph", operators_of_cases()));
+        const LoweredGraph lowered = fuse_steps(value_of(lower(graph, operators_of_cases(), {.channels_last = false})),
+                                                {.fuses = [](const KernelRequest&) { return true; }});
+        TASO_CHECK(lowered.steps.size() == 1, "several kernels");
+        const KernelRequest& request = lowered.steps[0].kernel->request;
+        cuda::PlannedProgram planned = cuda::plan_definition(
+            request, std::make_shared<const LoweredBody>(value_of(joined_body(request, operators_of_cases()))));
+        TASO_CHECK(planned.program.has_value(), planned.reason);
+        cases_.push_back({request, std::move(*planned.program), true});
+      }
+    TASO_CHECK(cases_.size() == before + 2 * std::size(graphs), "definitions without a program");
   }
 
   /// Extents 0, of what is computed and of what is computed with.

@@ -474,12 +474,13 @@ class HostBackend final : public Backend {
   }
   bool can_run() const override { return described_.empty(); }
 
-  KernelOffer create(const KernelRequest& request, const OperatorRegistry& registry) override {
+  KernelOffer create(const KernelRequest& request, const Operators& operators) override {
     if (is_declined(request)) return {nullptr, "the test device has no " + request.op};
     auto body = std::make_shared<Body>();
     body->request = request;
     body->tf32 = math_ == MathMode::tf32 && is_product(request.op);
-    Expected<std::unique_ptr<Kernel>> kernel = KernelLibrary(registry).create(without_wholes(widened(request)));
+    Expected<std::unique_ptr<Kernel>> kernel =
+        KernelLibrary(*operators.registry).create(without_wholes(widened(request)));
     if (!kernel) return {nullptr, kernel.error().message};
     body->kernel = std::move(*kernel);
     const int rejections = rejections_of(request);
@@ -509,7 +510,7 @@ class HostBackend final : public Backend {
   bool writes_within(const KernelRequest& request) const override {
     return rejections_of(request) == 0 && !is_declined(request);
   }
-  bool fuses(const KernelRequest& request) const override {
+  bool fuses(const KernelRequest& request, const Operators&) const override {
     if (!kind.fuses || rejections_of(request) > 0) return false;
     if (cuda::product_in(request) != nullptr && cuda::is_one_product(request)) return true;
     if (cuda::plan_attention(request).plan) return true;
@@ -588,11 +589,11 @@ class HostBackend final : public Backend {
     TASO_RETURN_IF_ERROR(synchronize());
     return std::chrono::duration<double>(Clock::now() - start).count();
   }
-  Expected<Measurement> measure(const KernelRequest& request, const OperatorRegistry& registry,
+  Expected<Measurement> measure(const KernelRequest& request, const Operators& operators,
                                 std::span<const std::int64_t> /*bounds*/, const MeasureOptions& options) override {
     if (kind.is_failing && rejections_of(request) == 0 && (request.fused || is_product(request.op)))
       return Error{ErrorCode::device_unavailable, "the test device cannot execute " + request.op, {}};
-    const KernelLibrary host(registry);
+    const KernelLibrary host(*operators.registry);
     TASO_ASSIGN(Measurement measurement, KernelTimer(host, options).measure(without_wholes(widened(request))));
     measurement.implementation = "test: " + measurement.implementation;
     return measurement;
