@@ -1,5 +1,7 @@
 // The CUDA backend as programs load it. Without a device: plans for one that is only described. With one: every kernel
 // against the operators' definitions.
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -433,6 +435,37 @@ KernelRequest product_request(const Shape& a, Layout la, const Shape& b, Layout 
   return request;
 }
 
+// Operators that no kernel is for are on the device by their definitions, alone and with others.
+TEST(CudaPlanner, OperatorsOfAUserAreGenerated) {
+  NEEDS_MODULE();
+  const auto backend = planner();
+  if (!generates(*backend)) GTEST_SKIP() << backend->remarks();
+  const KernelLibrary device(operators_of_cases(), backend);
+  const auto how = [&](const std::string& text) {
+    const Graph graph = value_of(parse_graph(text, "graph", operators_of_cases()));
+    const LoweredGraph lowered = fused_for(value_of(lower(graph, operators_of_cases(), {})), device);
+    std::string names;
+    for (const LoweredStep& step : lowered.steps) {
+      const KernelRequest& request = step.kernel->request;
+      const KernelOffer offer = device.create_on_device(request);
+      names += names.empty() ? "" : ", ";
+      for (const FusedPart& part : request.fused ? request.fused->parts : std::vector<FusedPart>{})
+        names += part.request.op + (&part == &request.fused->parts.back() ? " " : "+");
+      names += offer.kernel ? fmt::format("{} x {}", offer.kernel->launches(), offer.kernel->implementation())
+                            : offer.reason;
+    }
+    return names;
+  };
+  EXPECT_EQ(how("input x f32[5, 70]\noutput soft(x)\n"), "1 x generated definition");
+  EXPECT_EQ(how("input x f16[5, 70]\noutput soft(relu(x))\n"), "relu+soft 1 x generated definition");
+  EXPECT_EQ(how("input x f32[5, 70]\ninput s f32[]\noutput exp(swish(x, s))\n"), "swish+exp 1 x generated definition");
+  EXPECT_EQ(how("input x f32[5, 70]\noutput relu(exp(x))\n"), "exp+relu 1 x generated chain");
+  EXPECT_EQ(how("input x f32[70, 50]\noutput soft(x)\noutput columns(soft(x))\n"),
+            "1 x generated definition, 1 x generated definition");
+  EXPECT_EQ(how("input x f64[5, 70]\noutput soft(x)\n"),
+            "no such operator; by its definition: only f32, f16 or bf16, of known extents");
+}
+
 TEST(CudaPlanner, ProductsAreDescribed) {
   NEEDS_MODULE();
   const auto how = [](const KernelRequest& request) {
@@ -590,8 +623,9 @@ class OnDevice {
 class DeviceCall {
  public:
   DeviceCall(const std::shared_ptr<Backend>& backend, const KernelRequest& request,
-             const std::vector<std::span<const std::byte>>& inputs, std::uint64_t seed) {
-    KernelOffer offer = backend->create(request, registry());
+             const std::vector<std::span<const std::byte>>& inputs, std::uint64_t seed,
+             const Operators& operators = registry()) {
+    KernelOffer offer = backend->create(request, operators);
     reason = offer.reason;
     kernel = std::move(offer.kernel);
     if (!kernel) return;
@@ -638,10 +672,10 @@ bool is_clean_between(const Operand& output, const std::vector<std::byte>& place
 }
 
 void check_on_device(const std::shared_ptr<Backend>& backend, const Example& example, double tolerance,
-                     std::uint64_t seed) {
+                     std::uint64_t seed, const Operators& operators = registry()) {
   std::vector<std::span<const std::byte>> inputs;
   for (const Placed& one : example.inputs) inputs.emplace_back(one.data(), one.size());
-  const DeviceCall call(backend, example.request, inputs, seed);
+  const DeviceCall call(backend, example.request, inputs, seed, operators);
   ASSERT_NE(call.kernel, nullptr) << example.request.key() << ": " << call.reason;
   for (int run = 0; run < 2; ++run) {  // eagerly, then recorded
     if (run == 0) {
@@ -699,7 +733,9 @@ TEST(CudaOnDevice, GeneratedKernels) {
       const std::string& op = one.request.op;
       const Shape& shape = one.request.outputs[0].type.shape;
       if (op.empty() || op.starts_with("conv2d") || op.starts_with("matmul") || volume(shape) == 0) continue;
-      check_on_device(backend, Example(one.request, i), tolerance_of(one.request.outputs[0].type.element), i);
+      const KernelLibrary& reference = one.by_definition ? reference_of_cases() : library(KernelSet::reference);
+      check_on_device(backend, Example(one.request, i, {}, reference),
+                      tolerance_of(one.request.outputs[0].type.element), i, reference.operators());
     }
     const std::string counted = kept ? "; 0 compiled now, " : ", 0 found";
     EXPECT_NE(backend->remarks().find(counted), std::string::npos) << backend->remarks();
