@@ -15,7 +15,7 @@ namespace {
 using Kind = LoweredNode::Kind;
 
 /// What a block may have besides what its teams exchange.
-constexpr std::int64_t most_shared_bytes = std::int64_t{32} << 10;
+constexpr std::int64_t most_kept_bytes = std::int64_t{32} << 10;
 /// Up to so many steps of a reduction one thread takes.
 constexpr std::int64_t few_steps = 8;
 /// Rows from which on there is work for all threads of a device where each takes one.
@@ -23,7 +23,7 @@ constexpr std::int64_t many_rows = 8192;
 /// Work on a row up to which a warp does it, and with as many rows as fill a device.
 constexpr std::int64_t warp_row = 256, long_warp_row = 1024, warp_rows = 1024;
 
-PlannedProgram no_program(std::string reason) { return {std::nullopt, std::move(reason)}; }
+PlannedProgram not_planned(std::string reason) { return {std::nullopt, std::move(reason)}; }
 
 /// Why no text can be written for a stage; empty if one can.
 std::string no_text(const LoweredStage& stage) {
@@ -50,7 +50,7 @@ class DefinitionPlanner {
 
   PlannedProgram plan() {
     for (const LoweredStage& stage : body_->stages)
-      if (std::string reason = no_text(stage); !reason.empty()) return no_program(std::move(reason));
+      if (std::string reason = no_text(stage); !reason.empty()) return not_planned(std::move(reason));
     for (std::size_t first = 0, end = 0; first < body_->stages.size(); first = end) {
       if (body_->stages[first].empty) {
         end = first + 1;
@@ -145,7 +145,7 @@ class DefinitionPlanner {
       }
       const std::int64_t teams = step.team == TeamShape::warp ? 8 : 1;
       const std::int64_t bytes = *row * teams * static_cast<std::int64_t>(sizeof(float));
-      if (!step.team || *row == 1 || shared + bytes > most_shared_bytes) continue;
+      if (!step.team || *row == 1 || shared + bytes > most_kept_bytes) continue;
       shared += bytes;
       step.kept[buffer] = *row;
     }
