@@ -449,21 +449,21 @@ TEST(CudaPlanner, OperatorsOfAUserAreGenerated) {
       const KernelRequest& request = step.kernel->request;
       const KernelOffer offer = device.create_on_device(request);
       names += names.empty() ? "" : ", ";
-      for (const FusedPart& part : request.fused ? request.fused->parts : std::vector<FusedPart>{})
-        names += part.request.op + (&part == &request.fused->parts.back() ? " " : "+");
+      if (request.fused)
+        for (const FusedPart& part : request.fused->parts) names += part.request.op + " ";
       names += offer.kernel ? fmt::format("{} x {}", offer.kernel->launches(), offer.kernel->implementation())
                             : offer.reason;
     }
     return names;
   };
   EXPECT_EQ(how("input x f32[5, 70]\noutput soft(x)\n"), "1 x generated definition");
-  EXPECT_EQ(how("input x f16[5, 70]\noutput soft(relu(x))\n"), "relu+soft 1 x generated definition");
-  EXPECT_EQ(how("input x f32[5, 70]\ninput s f32[]\noutput exp(swish(x, s))\n"), "swish+exp 1 x generated definition");
-  EXPECT_EQ(how("input x f32[5, 70]\noutput relu(exp(x))\n"), "exp+relu 1 x generated chain");
-  EXPECT_EQ(how("input x f32[70, 50]\noutput soft(x)\noutput columns(soft(x))\n"),
+  EXPECT_EQ(how("input x f16[5, 70]\noutput soft(relu(x))\n"), "relu soft 1 x generated definition");
+  EXPECT_EQ(how("input x f32[5, 70]\ninput s f32[]\noutput exp(swish(x, s))\n"), "swish exp 1 x generated definition");
+  EXPECT_EQ(how("input x f32[5, 70]\noutput relu(exp(x))\n"), "exp relu 1 x generated fused: exp relu");
+  EXPECT_EQ(how("input x f32[70, 50]\ny = soft(x)\noutput y\noutput columns(y)\n"),
             "1 x generated definition, 1 x generated definition");
   EXPECT_EQ(how("input x f64[5, 70]\noutput soft(x)\n"),
-            "no such operator; by its definition: only f32, f16 or bf16, of known extents");
+            "no kernel for soft; by its definition: only f32, f16 or bf16, of known extents");
 }
 
 TEST(CudaPlanner, ProductsAreDescribed) {
