@@ -2,7 +2,8 @@
 """A worker that runs nothing: what a model takes follows from its nodes. Needs Python alone.
 
 FAULT says what is wrong with it: one of the names below, in every answer with times, or with " once" in one answer of
-all processes that have the same working folder, or with " in TEXT" in answers on files that hold the text.
+all processes that have the same working folder, or with " in TEXT" in answers on files that hold the text. "newer": it
+crashes once, and is another version from then on.
 """
 import json
 import os
@@ -29,11 +30,11 @@ def seconds_of(file):
 
 
 def fault_now(contents):
-    if FAULT.endswith(" once"):
+    if FAULT.endswith(" once") or FAULT == "newer":
         if os.path.exists("fault.done"):
             return ""
         open("fault.done", "w").close()
-        return FAULT[: -len(" once")]
+        return "crash" if FAULT == "newer" else FAULT[: -len(" once")]
     if " in " in FAULT:
         fault, text = FAULT.split(" in ", 1)
         return fault if any(text.encode() in data for data in contents) else ""
@@ -87,6 +88,8 @@ def main():
         time.sleep(1000)
     version = 2 if FAULT == "version" else 1
     hello = {"taso_worker": version, "runtime": "Fake Runtime", "version": "1.0", "providers": ["plain", "other"]}
+    if FAULT == "newer" and os.path.exists("fault.done"):
+        hello["version"] = "2.0"
     if FAULT == "hello":
         hello = ["hello"]
     say(hello)
