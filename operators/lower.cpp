@@ -1,6 +1,7 @@
 #include "operators/lower.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <optional>
@@ -202,7 +203,7 @@ class Lowerer {
       return 0;
     };
     std::stable_sort(stage_.outer.begin(), stage_.outer.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return step(a) > step(b); });
+                     [&](std::uint32_t a, std::uint32_t b) { return std::abs(step(a)) > std::abs(step(b)); });
   }
 
   /// Lowers the value and finishes the stage; `write` is the element written, `volume` the number of elements.

@@ -136,6 +136,8 @@ struct LoweredBody {
   std::vector<Shape> intermediates;
   std::vector<Shape> outputs;
   std::vector<LoweredStage> stages;  ///< In order of evaluation.
+  /// Per stage, of a body that several operators make together: which of them it is of. Empty: there is one.
+  std::vector<std::uint32_t> parts;
 };
 
 }  // namespace taso

@@ -8,6 +8,7 @@
 
 #include "operators/instance.h"
 #include "runtime/access.h"
+#include "runtime/stage_rows.h"
 #include "runtime/strides.h"
 
 namespace taso {
@@ -28,7 +29,7 @@ void split_loop(LoweredStage& stage, std::size_t position, std::int64_t count) {
   stage.outer.insert(stage.outer.begin() + static_cast<std::ptrdiff_t>(position), outer);
 }
 
-/// Parts the outermost loops of all stages alike.
+/// Parts the outermost loops of all stages alike, as long as all of them go together by these.
 void part_loops(std::vector<LoweredStage>& stages) {
   for (std::size_t position = 0;; ++position) {
     std::int64_t least = 0;
@@ -39,8 +40,12 @@ void part_loops(std::vector<LoweredStage>& stages) {
     }
     for (const LoweredStage& stage : stages)
       if (stage.extents[stage.outer[position]] % least != 0) return;
-    for (LoweredStage& stage : stages)
+    std::vector<LoweredStage> parted = stages;
+    for (LoweredStage& stage : parted)
       if (stage.extents[stage.outer[position]] != least) split_loop(stage, position, least);
+    for (std::size_t i = 0; i < parted.size(); ++i)
+      if (!goes_with(parted, 0, i, position + 1)) return;
+    stages = std::move(parted);
   }
 }
 
@@ -148,6 +153,7 @@ class Joiner {
       if (stage.empty) continue;
       if (stage.steps_of) return bad_input("steps that wait for each other");
       LoweredStage& added = body_.stages.emplace_back(stage);
+      body_.parts.push_back(static_cast<std::uint32_t>(values_.size() - 1));
       added.buffer = buffers[stage.buffer];
       for (LoweredAccess& access : added.accesses) {
         if (!access.indirect.empty()) return bad_input("indices that are read");

@@ -9,8 +9,8 @@
 /// Operators that only move elements (runtime/access.h) are no stages: what reads their results reads what they move,
 /// from where it lies.
 ///
-/// Loops of several stages over the same steps are made the same loops: the outermost ones of all stages are parted
-/// until they have equal extents, as long as there are such.
+/// Loops of several stages over the same rows are made the same loops: the outermost ones of all stages are parted
+/// until they have equal extents, as long as all stages go together by these (runtime/stage_rows.h).
 #pragma once
 
 #include "operators/lowered_body.h"

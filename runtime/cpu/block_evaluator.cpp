@@ -32,7 +32,7 @@ double length_of_block(std::int64_t extent) {
 /// Whether a small error of the argument can be a large one of the result.
 bool is_jump(std::string_view function) {
   return function == "floor" || function == "ceil" || function == "round" || function == "sign" ||
-         function == "remainder";
+         function == "remainder_by";
 }
 
 /// Whether a function of an exact argument is rounded, as a root is.
@@ -44,12 +44,17 @@ bool is_rounded(std::string_view function) {
 
 // ---- How a stage is computed.
 
-StagePlan::StagePlan(const LoweredStage& stage, std::size_t inputs, bool by_rows) : stage_(&stage), by_rows_(by_rows) {
+bool has_jump(const LoweredStage& stage) {
+  return std::any_of(stage.nodes.begin(), stage.nodes.end(),
+                     [](const LoweredNode& node) { return node.kind == Kind::call && is_jump(node.function->name); });
+}
+
+StagePlan::StagePlan(const LoweredStage& stage, const Operator& of, bool by_rows) : stage_(&stage), by_rows_(by_rows) {
   coefficients_.assign(stage.extents.size() * stage.forms.size(), 0);
   for (std::size_t variable = 0; variable < stage.extents.size(); ++variable)
     for (const auto& [form, coefficient] : stage.steps[variable])
       coefficients_[variable * stage.forms.size() + form] = coefficient;
-  find_operations(inputs);
+  find_operations(of);
   if (stage.empty) return;
   find_same();
   find_pairs();
@@ -73,8 +78,7 @@ void StagePlan::place_slots() {
   }
 }
 
-void StagePlan::find_operations(std::size_t inputs) {
-  bool jumps = false;
+void StagePlan::find_operations(const Operator& of) {
   for (const LoweredNode& node : stage_->nodes) {
     Operation operation;
     switch (node.kind) {
@@ -96,8 +100,9 @@ void StagePlan::find_operations(std::size_t inputs) {
       case Kind::divide:
         operation.binary = find_binary("div");
         operation.arithmetic = Arithmetic::divide;
-        operation.by_reciprocal = reads_computed(node.operands[1], inputs) ||
-                                  (rounds(node.operands[1]) && reads_computed(node.operands[1], 0));
+        operation.by_reciprocal =
+            !of.jumps && !has_jump(*stage_) &&
+            (reads(node.operands[1], &of.computed) || (rounds(node.operands[1]) && reads(node.operands[1], nullptr)));
         break;
       case Kind::maximum:
       case Kind::minimum:
@@ -105,7 +110,6 @@ void StagePlan::find_operations(std::size_t inputs) {
         break;
       case Kind::call:
         operation.square = node.function->name == "square";
-        jumps = jumps || is_jump(node.function->name);
         if (node.operands.size() == 1)
           operation.unary = find_unary(node.function->name);
         else
@@ -127,15 +131,15 @@ void StagePlan::find_operations(std::size_t inputs) {
     }
     operations_.push_back(operation);
   }
-  if (jumps)
-    for (Operation& operation : operations_) operation.by_reciprocal = false;
 }
 
-bool StagePlan::reads_computed(std::uint32_t id, std::size_t inputs) const {
+bool StagePlan::reads(std::uint32_t id, const std::vector<std::uint32_t>* of) const {
   const LoweredNode& node = stage_->nodes[id];
-  if (node.kind == Kind::read && stage_->accesses[node.access].buffer >= inputs) return true;
+  if (node.kind == Kind::read &&
+      (of == nullptr || std::find(of->begin(), of->end(), stage_->accesses[node.access].buffer) != of->end()))
+    return true;
   return std::any_of(node.operands.begin(), node.operands.end(),
-                     [&](std::uint32_t operand) { return reads_computed(operand, inputs); });
+                     [&](std::uint32_t operand) { return reads(operand, of); });
 }
 
 bool StagePlan::rounds(std::uint32_t id) const {

@@ -12,8 +12,8 @@
 ///
 /// Two operations of arithmetic, one on the result of the other, are one loop (cpu/pairs.h), as are a sum and the
 /// product or square that it adds up. Every element is what operations by themselves make of it, with one exception: a
-/// quotient by one number for all elements that an earlier stage has computed (a total), or that is computed (a root, a
-/// sum), is a product with its reciprocal: it was rounded already.
+/// quotient by one number for all elements that an earlier stage of the same operator has computed (a total), or that
+/// is computed (a root, a sum), is a product with its reciprocal, unless the operator has a function that jumps.
 #pragma once
 
 #include <absl/container/inlined_vector.h>
@@ -36,9 +36,13 @@ namespace taso::cpu {
 /// How a stage is computed; immutable. The stage must outlive it.
 class StagePlan {
  public:
-  /// `inputs`: as many of the buffers are the operator's inputs (LoweredBody); others are computed. `by_rows`: whether
-  /// several rows may be computed at once, rather than be transposed.
-  StagePlan(const LoweredStage& stage, std::size_t inputs, bool by_rows = true);
+  /// What the stages of the same operator have computed before, and whether one of them has a function that jumps.
+  struct Operator {
+    std::vector<std::uint32_t> computed;  ///< Buffers.
+    bool jumps = false;
+  };
+  /// `by_rows`: whether several rows may be computed at once, rather than be transposed.
+  StagePlan(const LoweredStage& stage, const Operator& of, bool by_rows = true);
 
   [[nodiscard]] const LoweredStage& stage() const { return *stage_; }
   /// The own loop that blocks go along; nothing where each element is computed alone, by blocks of reductions.
@@ -81,11 +85,12 @@ class StagePlan {
     bool square = false;
     bool by_reciprocal = false;  ///< Of a quotient: where the divisor is one number.
   };
-  void find_operations(std::size_t inputs);
+  void find_operations(const Operator& of);
   void place_slots();
   void find_same();
   void find_pairs();
-  [[nodiscard]] bool reads_computed(std::uint32_t node, std::size_t inputs) const;
+  /// Whether a value depends on what is read of some buffers; without: of any.
+  [[nodiscard]] bool reads(std::uint32_t node, const std::vector<std::uint32_t>* of) const;
   /// Whether a value is rounded on the way from what is read.
   [[nodiscard]] bool rounds(std::uint32_t node) const;
   [[nodiscard]] bool are_same(std::uint32_t a, std::uint32_t b) const;
@@ -127,6 +132,9 @@ class StagePlan {
   std::size_t registers_ = 1;
   double work_ = 0;
 };
+
+/// Whether a stage calls a function of which a small error of the argument can be a large one of the result.
+[[nodiscard]] bool has_jump(const LoweredStage& stage);
 
 /// A buffer that a stage reads. An element's offset is `stride` times what the definition says.
 struct BlockBuffer {

@@ -229,8 +229,11 @@ class DefinitionKernel final : public Kernel {
  public:
   DefinitionKernel(std::string name, const KernelRequest& request, std::shared_ptr<const LoweredBody> body)
       : Kernel(std::move(name)), body_(std::move(body)), threads_(request.threads) {
-    for (const LoweredStage& stage : body_->stages)
-      if (!stage.empty) stages_.push_back(stage);
+    for (std::size_t i = 0; i < body_->stages.size(); ++i) {
+      if (body_->stages[i].empty) continue;
+      stages_.push_back(body_->stages[i]);
+      parts_.push_back(body_->parts.empty() ? 0 : body_->parts[i]);
+    }
     for (const Operand& input : request.inputs) wide_.push_back(input.type.element == ElementType::i64);
     // Stages that take rows at once do not go together with those that transpose them.
     if (!plan(true)) plan(false);
@@ -245,7 +248,9 @@ class DefinitionKernel final : public Kernel {
       for (const Local& one : locals_of(group))
         bytes_of_slices_ = std::max(bytes_of_slices_, one.offset + bytes_of(one, group));
     slices_ = workspace_bytes_;
-    workspace_bytes_ += bytes_of_slices_ * static_cast<std::size_t>(threads_);
+    std::int64_t slices = 1;
+    for (const Group& group : groups_) slices = std::max(slices, group.slices());
+    workspace_bytes_ += bytes_of_slices_ * static_cast<std::size_t>(std::min<std::int64_t>(threads_, slices));
   }
 
   /// Whether all stages go together.
@@ -351,7 +356,16 @@ class DefinitionKernel final : public Kernel {
     plans_.clear();
     ways_.clear();
     units_.clear();
-    for (const LoweredStage& stage : stages_) plans_.emplace_back(stage, body_->inputs, by_rows);
+    StagePlan::Operator of;
+    for (std::size_t i = 0; i < stages_.size(); ++i) {
+      if (i == 0 || parts_[i] != parts_[i - 1]) {
+        of = {};
+        for (std::size_t k = i; k < stages_.size() && parts_[k] == parts_[i]; ++k)
+          of.jumps = of.jumps || has_jump(stages_[k]);
+      }
+      plans_.emplace_back(stages_[i], of, by_rows);
+      of.computed.push_back(stages_[i].buffer);
+    }
     bool rows = false, turns = false;
     for (const StagePlan& plan : plans_) {
       ways_.emplace_back(plan);
@@ -399,11 +413,17 @@ class DefinitionKernel final : public Kernel {
       const Units& units = units_[group.end++];
       if (units.runs_along(prefix - 1)) block = std::min(block.value_or(units.block), units.block);
     }
-    group.block = block.value_or(1);
-    // Where there is work for all threads, several slices for each.
+    // A slice stays in the cache.
+    std::int64_t row = 0;
+    for (std::size_t i = first; i < group.end; ++i) row += row_of(i, group);
     const std::int64_t rows = group.outer * group.rows;
-    if (threads_ > 1 && work_of(group) > 2 * grain_work)
-      group.block = std::clamp<std::int64_t>((rows + 4 * threads_ - 1) / (4 * threads_), 1, group.block);
+    group.block = std::clamp<std::int64_t>(most_of_slice / std::max<std::int64_t>(row, 1), 1,
+                                           std::min(block.value_or(1), group.rows));
+    // Where there is work for all threads, several slices for each.
+    const bool is_much = threads_ > 1 && work_of(group) > 2 * grain_work;
+    if (is_much) group.block = std::clamp<std::int64_t>((rows + 4 * threads_ - 1) / (4 * threads_), 1, group.block);
+    if ((is_much && rows < threads_) || row > longest_row)
+      group.end = first + std::min<std::size_t>(group.end - first, 1);
     return group;
   }
 
@@ -548,11 +568,14 @@ class DefinitionKernel final : public Kernel {
     for (const LoweredAccess& access : stage.accesses) note(access.buffer, access.offset);
   }
 
+  /// Elements that the stages of a group write of a slice, unless a row is longer, and of a row that is worth keeping.
+  static constexpr std::int64_t most_of_slice = 32768, longest_row = 262144;
   /// Elements of a slice that are worth a loop.
   static constexpr std::int64_t least_slice = 256;
 
   std::shared_ptr<const LoweredBody> body_;
   std::vector<LoweredStage> stages_;  ///< Of the body, those that write something.
+  std::vector<std::uint32_t> parts_;  ///< Per stage: the operator that it is of.
   std::vector<StagePlan> plans_;      ///< Per stage.
   std::vector<StageWays> ways_;       ///< Per plan.
   std::vector<Units> units_;          ///< Per plan.
@@ -644,7 +667,7 @@ namespace {
 /// Whether enough of what the parts by themselves read and write stays in the kernel: loops of definitions are slower
 /// than those written by hand.
 bool spares_memory(const KernelRequest& request) {
-  constexpr double worth = 0.3;
+  constexpr double worth = 0.3, fewest_bytes = 65536;
   const auto bytes_of = [](const KernelRequest& one) {
     double bytes = 0;
     for (const std::vector<Operand>* const operands : {&one.inputs, &one.outputs})
@@ -654,7 +677,8 @@ bool spares_memory(const KernelRequest& request) {
   double apart = 0;
   for (const FusedPart& part : request.fused->parts)
     if (part.request.op != "broadcast" && part.request.op != "reshape") apart += bytes_of(part.request);
-  return bytes_of(request) <= (1 - worth) * apart;
+  const double spared = apart - bytes_of(request);
+  return spared >= worth * apart && spared >= fewest_bytes;
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ class BlockDefinition {
  private:
   explicit BlockDefinition(OperatorInstance instance)
       : instance_(std::make_unique<OperatorInstance>(std::move(instance))),
-        plan_(std::make_unique<StagePlan>(instance_->body().stages[0], instance_->body().inputs)) {}
+        plan_(std::make_unique<StagePlan>(instance_->body().stages[0], StagePlan::Operator{})) {}
   std::unique_ptr<OperatorInstance> instance_;
   std::unique_ptr<StagePlan> plan_;
 };

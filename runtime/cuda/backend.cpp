@@ -199,7 +199,7 @@ class CudaBackend final : public Backend {
 
  private:
   /// Whether kernels of the request failed, and no engine is left to be tried: our own kernels have none but that those
-  /// which are generated have precompiled ones behind them.
+  /// which are generated have precompiled ones behind them, or, by definitions, those of the parts or the host's.
   [[nodiscard]] bool is_given_up(const KernelRequest& request) const {
     if (!context_->has_rejections()) return false;
     const bool has_engines = is_convolution(request) || product_in(request) != nullptr || has_two_products(request) ||

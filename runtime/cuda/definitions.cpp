@@ -20,6 +20,10 @@ constexpr std::int64_t most_kept_bytes = std::int64_t{32} << 10;
 constexpr std::int64_t few_steps = 8;
 /// Rows from which on there is work for all threads of a device where each takes one.
 constexpr std::int64_t many_rows = 8192;
+/// Fewer rows leave most of a device idle: stages with more work on a row go by themselves.
+constexpr std::int64_t few_rows = 128, much_work = 4096;
+/// Steps up to which one thread adds.
+constexpr std::int64_t most_steps = 4096;
 /// Work on a row up to which a warp does it, and with as many rows as fill a device.
 constexpr std::int64_t warp_row = 256, long_warp_row = 1024, warp_rows = 1024;
 
@@ -32,7 +36,8 @@ std::string no_text(const LoweredStage& stage) {
     if (!access.indirect.empty()) return "indices that are read";
   for (const LoweredNode& node : stage.nodes)
     if (node.kind == Kind::call && !(node.operands.size() == 1 ? function_named(node.function->name).has_value()
-                                                               : binary_named(node.function->name).has_value()))
+                                                               : node.function->name == "remainder_by" ||
+                                                                     binary_named(node.function->name).has_value()))
       return "no text for the function " + node.function->name;
   return "";
 }
@@ -84,8 +89,13 @@ class DefinitionPlanner {
     step.prefix = leader.outer.size();
     for (std::size_t prefix = leader.outer.size(); prefix > 0; --prefix) {
       if (!goes_with(stages, first, first, prefix)) continue;
+      const bool is_few = rows_of(leader, prefix) < few_rows;
+      const auto fits = [&](std::size_t stage) {
+        return !is_few || volume_of(stages[stage], std::span(stages[stage].outer).subspan(prefix)) <= much_work;
+      };
+      if (!fits(first)) continue;
       std::size_t end = first + 1;
-      while (end < stages.size() && !stages[end].empty && goes_with(stages, first, end, prefix)) ++end;
+      while (end < stages.size() && !stages[end].empty && goes_with(stages, first, end, prefix) && fits(end)) ++end;
       if (end <= step.end) continue;
       step.end = end;
       step.prefix = prefix;
@@ -108,7 +118,7 @@ class DefinitionPlanner {
           in_order = in_order && coefficient_of(stage.forms[access.offset], node.loops.back()) != 1;
       }
     }
-    if (work == 1 && (longest <= few_steps || (in_order && step.rows >= many_rows))) return;
+    if (work == 1 && (longest <= few_steps || (in_order && longest <= most_steps && step.rows >= many_rows))) return;
     work = std::max(work, longest);
     step.team =
         work <= warp_row || (work <= long_warp_row && step.rows >= warp_rows) ? TeamShape::warp : TeamShape::block;
@@ -134,8 +144,8 @@ class DefinitionPlanner {
         is_own = is_own && stage >= step.first && stage < step.end;
         if (!is_own || body_->stages[stage].buffer != buffer) continue;
         ++writers;
-        const std::int64_t written = *row_step(body_->stages[stage], body_->stages[stage].write, step.prefix);
-        alike = alike && row.value_or(written) == written;
+        const auto written = row_step(body_->stages[stage], body_->stages[stage].write, step.prefix);
+        alike = alike && written.value_or(0) > 0 && row.value_or(*written) == *written;
         row = written;
       }
       if (!is_own || !row || !alike) continue;

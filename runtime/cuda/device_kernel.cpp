@@ -178,12 +178,13 @@ PlannedProgram plan_by_definition(const KernelRequest& request, const Operators&
 }  // namespace
 
 bool fuses_definitions(const Context& context, const KernelRequest& request, const Operators& operators) {
-  if (!context.builder) return false;
-  const auto has_kernel = [](const FusedPart& part) {
-    return part.request.op.starts_with("conv2d") || part.request.op.starts_with("matmul") ||
-           plan_program(part.request).program.has_value();
-  };
-  if (std::all_of(request.fused->parts.begin(), request.fused->parts.end(), has_kernel)) return false;
+  if (!context.builder || context.rejections(tuning_key(request)) > 0) return false;
+  bool is_needed = false;
+  for (const FusedPart& part : request.fused->parts) {
+    if (part.request.op.starts_with("conv2d") || part.request.op.starts_with("matmul")) return false;
+    is_needed = is_needed || !plan_program(part.request).program;
+  }
+  if (!is_needed) return false;
   const PlannedProgram planned = plan_by_definition(request, operators);
   return planned.program && planned.program->steps.size() == 1;
 }
@@ -195,6 +196,8 @@ KernelOffer own_kernel(const std::shared_ptr<Context>& context, const KernelRequ
     PlannedProgram defined = plan_by_definition(request, operators);
     if (!defined.program) return decline(planned.reason + "; by its definition: " + defined.reason);
     if (auto kernel = generated_kernel(context, request, *defined.program)) return {std::move(kernel), ""};
+    // What is fused is asked about again: it is computed part by part then.
+    if (context->builder && context->rejections(tuning_key(request)) == 0) (void)context->reject(tuning_key(request));
     return decline(planned.reason + "; by its definition: no kernel is generated");
   }
   if (auto kernel = generated_kernel(context, request, *planned.program)) return {std::move(kernel), ""};

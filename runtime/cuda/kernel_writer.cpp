@@ -135,6 +135,9 @@ constexpr Definition definitions[] = {
     {"silu", "__device__ inline float silu(float x) { return x / (1.0f + expf(-x)); }\n"},
     {"square", "__device__ inline float square(float x) { return x * x; }\n"},
     {"larger", "__device__ inline float larger(float x, float y) { return x > y ? x : y; }\n"},
+    {"larger_or_nan", "__device__ inline float larger_or_nan(float x, float y) { return x > y || x != x ? x : y; }\n"},
+    {"smaller_or_nan",
+     "__device__ inline float smaller_or_nan(float x, float y) { return x < y || x != x ? x : y; }\n"},
     // The whole number towards 0; of what does not fit, the number that processors of the x86 kind make.
     {"whole_in_32",
      "__device__ inline unsigned long long whole_in_32(float x) {\n"

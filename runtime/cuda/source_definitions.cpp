@@ -227,7 +227,8 @@ class DefinitionWriter {
         std::string best = operand(0);
         for (std::size_t i = 1; i < node.operands.size(); ++i) {
           const std::string other = operand(i);
-          best = named(std::string(node.kind == Kind::maximum ? "fmaxf(" : "fminf(") + best + ", " + other + ")");
+          best = named(std::string(node.kind == Kind::maximum ? "larger_or_nan(" : "smaller_or_nan(") + best + ", " +
+                       other + ")");
         }
         return best;
       }
@@ -235,6 +236,7 @@ class DefinitionWriter {
         const std::string x = operand(0);
         if (node.operands.size() == 1) return named(text_of(*function_named(node.function->name), x));
         const std::string y = operand(1);
+        if (node.function->name == "remainder_by") return named(text_of(Binary::remainder, y, x));
         return named(text_of(*binary_named(node.function->name), x, y));
       }
       case Kind::conditional: {

@@ -55,22 +55,30 @@ TEST(JoinedDefinitions, ComputeWhatTheGraphDoes) {
       {"input x f32[70, 300]\ninput s f32[300]\n"
        "output mul(soft(x), broadcast(s; shape=[70, 300]))\n",
        "soft+mul"},
-      {"input x f32[2, 3, 5, 40]\ninput m f32[2, 1, 1, 40]\n"
-       "output soft(add(x, broadcast(m; shape=[2, 3, 5, 40])))\n",
+      {"input x f32[2, 30, 50, 40]\ninput m f32[2, 1, 1, 40]\n"
+       "output soft(add(x, broadcast(m; shape=[2, 30, 50, 40])))\n",
        "add+soft"},
-      {"input x f32[40, 90]\ninput y f32[40, 90]\nz = add(x, y)\noutput z\noutput soft(z)\n", "add soft"},
-      {"input x f32[40, 60]\na, b = split(x; axis=-1, sizes=[30, 30])\noutput mul(silu(a), b)\n", "split+silu+mul"},
-      {"input x f32[40, 60]\noutput div(x, broadcast(sqrt(reduce_sum(mul(x, x); axes=[-1])); shape=[40, 60]))\n",
+      {"input x f32[400, 90]\ninput y f32[400, 90]\nz = add(x, y)\noutput z\noutput soft(z)\n", "add soft"},
+      {"input x f32[400, 60]\na, b = split(x; axis=-1, sizes=[30, 30])\noutput mul(silu(a), b)\n", "split+silu+mul"},
+      {"input x f32[400, 60]\noutput div(x, broadcast(sqrt(reduce_sum(mul(x, x); axes=[-1])); shape=[400, 60]))\n",
        "mul+reduce_sum+sqrt+div"},
-      {"input x f32[4, 1]\noutput softmax(exp(broadcast(x; shape=[4, 33])); axis=-1)\n", "broadcast+exp softmax"},
-      {"input x f32[20, 60]\ny = slice(x; starts=[0, 10], sizes=[20, 40], steps=[1, 1])\noutput soft(y)\n",
+      {"input x f32[40, 2, 700]\noutput reduce_sum(mul(x, x); axes=[-2])\n", "mul+reduce_sum"},
+      {"input x f32[200, 60]\ny = slice(x; starts=[0, 10], sizes=[200, 40], steps=[1, 1])\noutput soft(y)\n",
        "slice+soft"},
-      {"input x f32[3, 4, 40]\noutput soft(transpose(centred(x); perm=[1, 0, 2]))\n", "centred transpose+soft"},
-      {"input x f32[4, 40]\ninput y f32[4, 25]\noutput soft(concat(x, tanh(y); axis=-1))\n", "tanh concat soft"},
-      {"input x f32[30, 40]\noutput soft(relu(shifted(x)))\n", "shifted+relu+soft"},
-      {"input x f32[30, 40]\noutput soft(shifted(relu(x)))\n", "relu shifted+soft"},
-      {"input x f32[3, 4, 40]\noutput exp(flat(reshape(relu(x); shape=[12, 40])))\n", "relu flat exp"},
-      {"input x f32[40, 9]\ninput s f32[]\noutput soft(swish(centred(x), s))\n", "centred+swish+soft"},
+      {"input x f32[40, 1]\noutput softmax(exp(broadcast(x; shape=[40, 330])); axis=-1)\n", "broadcast exp+softmax"},
+      {"input x f32[30, 40, 40]\noutput soft(transpose(centred(x); perm=[1, 0, 2]))\n", "centred transpose+soft"},
+      {"input x f32[400, 40]\ninput y f32[400, 25]\noutput soft(concat(x, tanh(y); axis=-1))\n", "tanh concat soft"},
+      {"input x f32[300, 40]\noutput soft(relu(shifted(x)))\n", "shifted+relu+soft"},
+      {"input x f32[300, 40]\noutput soft(shifted(relu(x)))\n", "relu shifted+soft"},
+      {"input x f32[30, 40, 40]\noutput exp(flat(reshape(relu(x); shape=[1200, 40])))\n", "relu flat exp"},
+      {"input x f32[4000, 9]\ninput s f32[]\noutput soft(swish(centred(x), s))\n", "centred+swish+soft"},
+      // Little is passed on.
+      {"input x f32[30, 40]\noutput soft(relu(x))\n", "relu soft"},
+      // A row does not stay in the cache.
+      {"input x f32[3, 200000]\noutput soft(relu(x))\n", "relu soft"},
+      // Operators of several parts are divided exactly: the greatest element of a row by itself is 1.
+      {"input x f32[200, 300]\noutput floor(div(x, broadcast(reduce_max(x; axes=[-1]); shape=[200, 300])))\n",
+       "reduce_max+div+floor"},
   };
   for (const JoinedExample& example : examples) {
     const Graph graph = value_of(parse_graph(example.graph, "test", joined_registry()));
