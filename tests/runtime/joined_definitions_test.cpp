@@ -94,5 +94,21 @@ TEST(JoinedDefinitions, ComputeWhatTheGraphDoes) {
   }
 }
 
+// What stages pass on is kept for one slice, however many rows a stage could take at once.
+TEST(JoinedDefinitions, KeepASlice) {
+  const Graph graph = graph_of(
+      "input x f32[4, 100000]\n"
+      "output div(x, broadcast(sqrt(reduce_sum(mul(x, x); axes=[-1])); shape=[4, 100000]))\n");
+  for (const int threads : {1, 2, 16}) {
+    const LoweredGraph lowered = fused_for(value_of(lower(graph, registry(), {.threads = threads})), library());
+    const std::size_t kernels = lowered.steps.size();
+    EXPECT_EQ(kernels, threads == 16 ? 4U : 1U) << "fewer rows than threads";
+    if (kernels != 1) continue;
+    const auto kernel = value_of(library().create(lowered.steps[0].kernel->request));
+    EXPECT_GE(kernel->workspace_bytes(), 400000U);
+    EXPECT_LE(kernel->workspace_bytes(), static_cast<std::size_t>(threads) * 500000U);
+  }
+}
+
 }  // namespace
 }  // namespace taso::testing
