@@ -11,13 +11,16 @@
 #include <variant>
 #include <vector>
 
-#include "operators/lowered_body.h"
 #include "runtime/cuda/elements.h"
 #include "runtime/cuda/functions.h"
 #include "runtime/cuda/products.h"
 #include "runtime/cuda/walk.h"
 #include "runtime/cuda/words.h"
 #include "runtime/kernel.h"
+
+namespace taso {
+struct LoweredBody;  // operators/lowered_body.h
+}
 
 namespace taso::cuda {
 
