@@ -146,9 +146,12 @@ void expect_equal_ways(const LoweredBody& body, const std::vector<std::vector<fl
   for (const Shape& shape : body.outputs) memory.emplace_back(static_cast<std::size_t>(volume(shape)));
   std::vector<BlockBuffer> buffers;
   for (std::vector<float>& one : memory) buffers.push_back({one.data(), 1, true});
+  StagePlan::Operator of;
+  for (const LoweredStage& stage : body.stages) of.jumps = of.jumps || cpu::has_jump(stage);
   for (const LoweredStage& stage : body.stages) {
     if (stage.empty) continue;
-    const StagePlan plan(stage, body.inputs, by_rows);
+    const StagePlan plan(stage, of, by_rows);
+    of.computed.push_back(stage.buffer);
     std::vector<float>& written = memory[stage.buffer];
     std::vector<float> by_tape = written;
     if (const auto tape = cpu::BlockTape::of(plan)) {
