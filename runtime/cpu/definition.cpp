@@ -681,6 +681,20 @@ bool spares_memory(const KernelRequest& request) {
   return spared >= worth * apart && spared >= fewest_bytes;
 }
 
+/// The kernel for what goes together, or the reason why there is none.
+struct JoinedKernel {
+  std::unique_ptr<DefinitionKernel> kernel;
+  std::string reason;
+};
+JoinedKernel join(const KernelRequest& request, const OperatorRegistry& registry) {
+  Expected<LoweredBody> body = joined_body(request, registry);
+  if (!body) return {nullptr, body.error().message};
+  auto kernel = std::make_unique<DefinitionKernel>(std::string("own joined definitions ") + loops().instruction_set,
+                                                   request, std::make_shared<const LoweredBody>(*std::move(body)));
+  if (!kernel->is_one_group()) return {nullptr, "what is computed first is needed as a whole"};
+  return {std::move(kernel), ""};
+}
+
 }  // namespace
 
 KernelOffer joined_definitions(const KernelRequest& request, const OperatorRegistry& registry) {
@@ -688,13 +702,17 @@ KernelOffer joined_definitions(const KernelRequest& request, const OperatorRegis
   for (const FusedPart& part : request.fused->parts)
     if (!is_joinable(part.request, registry)) return decline(part.request.op + " has kernels that are faster");
   if (!spares_memory(request)) return decline("little is passed on");
-  Expected<LoweredBody> body = joined_body(request, registry);
-  if (!body) return decline(body.error().message);
-  auto kernel = std::make_unique<DefinitionKernel>(std::string("own joined definitions ") + loops().instruction_set,
-                                                   request, std::make_shared<const LoweredBody>(*std::move(body)));
-  if (!kernel->is_one_group()) return decline("what is computed first is needed as a whole");
-  if (kernel->reads_apart()) return decline("elements that lie apart");
-  return {std::move(kernel), ""};
+  JoinedKernel joined = join(request, registry);
+  if (joined.kernel && joined.kernel->reads_apart()) return decline("elements that lie apart");
+  return {std::move(joined.kernel), std::move(joined.reason)};
+}
+
+KernelOffer any_joined_definitions(const KernelRequest& request, const OperatorRegistry& registry) {
+  if (!request.fused || request.outputs.empty()) return decline("nothing is fused");
+  for (const FusedPart& part : request.fused->parts)
+    if (!is_all_floats(part.request)) return decline("only f32");
+  JoinedKernel joined = join(request, registry);
+  return {std::move(joined.kernel), std::move(joined.reason)};
 }
 
 KernelOffer definition(const KernelRequest& request, const OperatorRegistry& registry) {

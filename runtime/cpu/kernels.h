@@ -34,6 +34,8 @@ namespace taso::cpu {
 /// A fused request of operators by their definitions (runtime/joined_body.h), where all of their stages go together row
 /// by row.
 [[nodiscard]] KernelOffer joined_definitions(const KernelRequest& request, const OperatorRegistry& registry);
+/// The same of any operators with definitions, whether it pays or not.
+[[nodiscard]] KernelOffer any_joined_definitions(const KernelRequest& request, const OperatorRegistry& registry);
 /// Whether a request can be a part of such a one.
 [[nodiscard]] bool is_joinable(const KernelRequest& part, const OperatorRegistry& registry);
 /// A fused request of nothing but moves (runtime/moves.h) that come to one copy between strided tensors.

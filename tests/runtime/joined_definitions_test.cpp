@@ -63,7 +63,7 @@ TEST(JoinedDefinitions, ComputeWhatTheGraphDoes) {
       {"input x f32[400, 60]\noutput div(x, broadcast(sqrt(reduce_sum(mul(x, x); axes=[-1])); shape=[400, 60]))\n",
        "mul+reduce_sum+sqrt+div"},
       {"input x f32[40, 2, 700]\noutput reduce_sum(mul(x, x); axes=[-2])\n", "mul+reduce_sum"},
-      {"input x f32[200, 60]\ny = slice(x; starts=[0, 10], sizes=[200, 40], steps=[1, 1])\noutput soft(y)\n",
+      {"input x f32[400, 60]\ny = slice(x; starts=[0, 10], sizes=[400, 40], steps=[1, 1])\noutput soft(y)\n",
        "slice+soft"},
       {"input x f32[40, 1]\noutput softmax(exp(broadcast(x; shape=[40, 330])); axis=-1)\n", "broadcast exp+softmax"},
       {"input x f32[30, 40, 40]\noutput soft(transpose(centred(x); perm=[1, 0, 2]))\n", "centred transpose+soft"},
