@@ -266,9 +266,9 @@ std::optional<double> MeasuredCosts::recorded(const KernelInfo& kernel) {
 
 MeasuredCosts::Known MeasuredCosts::known(const KernelInfo& kernel) {
   if (const std::optional<double> seconds = recorded(kernel)) return {*seconds, true};
-  const auto [place, fresh] = least_.emplace(kernel.hash, 0);
-  if (fresh) place->second = database_->find("least", kernel.key).value_or(0);
-  return {place->second, false};
+  const auto [place, fresh] = least_.try_emplace(kernel.hash, kernel.key, 0);
+  if (fresh) place->second.second = database_->find("least", kernel.key).value_or(0);
+  return {place->second.second, false};
 }
 
 Expected<MeasuredCosts::Known> MeasuredCosts::find_out(const KernelInfo& kernel) {
@@ -277,7 +277,7 @@ Expected<MeasuredCosts::Known> MeasuredCosts::find_out(const KernelInfo& kernel)
     TASO_ASSIGN(const double least, target_->least_seconds(kernel));
     if (least > 0) {
       TASO_ASSIGN(const double value, database_->record("least", kernel.key, least));
-      least_[kernel.hash] = value;
+      least_[kernel.hash] = {kernel.key, value};
       ++tried_count_;
       return Known{value, false};
     }
@@ -400,6 +400,9 @@ std::vector<CostDatabase::Entry> MeasuredCosts::used() const {
   std::vector<CostDatabase::Entry> entries;
   for (const auto& [hash, kernel] : kernels_)
     entries.push_back({database_->device(), "kernel", kernel.first, kernel.second});
+  for (const auto& [hash, kernel] : least_)
+    if (kernel.second > 0 && !kernels_.contains(hash))
+      entries.push_back({database_->device(), "least", kernel.first, kernel.second});
   for (const auto& [key, value] : others_) entries.push_back({database_->device(), key.first, key.second, value});
   std::sort(entries.begin(), entries.end());
   return entries;

@@ -63,7 +63,7 @@ class MeasuredCosts {
   [[nodiscard]] Expected<int> cached_tenths(double bytes);
 
   [[nodiscard]] Target& target() { return *target_; }
-  /// Every cost handed out so far, ordered; written by --record.
+  /// Every cost handed out so far, and what kernels that were given up take at least, ordered; written by --record.
   [[nodiscard]] std::vector<CostDatabase::Entry> used() const;
   /// Number of kernels measured in this run (not found in the database).
   [[nodiscard]] std::size_t measured() const { return measured_count_; }
@@ -79,8 +79,8 @@ class MeasuredCosts {
   bool measure_;
   std::atomic<std::size_t> measured_count_ = 0, tried_count_ = 0;
   std::unordered_map<Hash128, std::pair<std::string, double>> kernels_;
-  std::unordered_map<Hash128, double> least_;                     ///< Of kernels that are not in kernels_.
-  std::map<std::pair<std::string, std::string>, double> others_;  ///< No kernels; by kind and key.
+  std::unordered_map<Hash128, std::pair<std::string, double>> least_;  ///< Of kernels that are not in kernels_.
+  std::map<std::pair<std::string, std::string>, double> others_;       ///< No kernels; by kind and key.
 };
 
 /// The key under which the cached tenths of a working set are recorded, as "17 MB".
