@@ -246,9 +246,8 @@ class Comparison {
   /// Prints a summary; the exit code.
   [[nodiscard]] int end(std::uint64_t drawn) const {
     fmt::print(
-        "{} graphs, {} with fused kernels, {} such kernels of {:.1f} operators on average, {} of them by definitions; "
-        "{} "
-        "wrong\n",
+        "{} graphs, {} with fused kernels, {} such kernels of {:.1f} operators on average, {} of definitions together; "
+        "{} wrong\n",
         drawn, groups_, kernels_, kernels_ == 0 ? 0.0 : static_cast<double>(parts_) / static_cast<double>(kernels_),
         by_definitions_, wrong_);
     return wrong_ == 0 && 2 * groups_ >= drawn && 2 * by_definitions_ >= drawn ? 0 : 1;
