@@ -14,6 +14,9 @@
 namespace taso {
 namespace {
 
+/// Loops that are shorter are not made of one: they take longer by themselves than is gained.
+constexpr std::int64_t shortest_row = 16;
+
 /// Makes two loops of an own loop of a stage: `count` steps around the rest.
 void split_loop(LoweredStage& stage, std::size_t position, std::int64_t count) {
   const std::uint32_t inner = stage.outer[position];
@@ -38,8 +41,10 @@ void part_loops(std::vector<LoweredStage>& stages) {
       const std::int64_t extent = stage.extents[stage.outer[position]];
       least = least == 0 ? extent : std::min(least, extent);
     }
-    for (const LoweredStage& stage : stages)
-      if (stage.extents[stage.outer[position]] % least != 0) return;
+    for (const LoweredStage& stage : stages) {
+      const std::int64_t extent = stage.extents[stage.outer[position]];
+      if (extent % least != 0 || (extent != least && extent / least < shortest_row)) return;
+    }
     std::vector<LoweredStage> parted = stages;
     for (LoweredStage& stage : parted)
       if (stage.extents[stage.outer[position]] != least) split_loop(stage, position, least);

@@ -569,7 +569,7 @@ class DefinitionKernel final : public Kernel {
   }
 
   /// Elements that the stages of a group write of a slice, unless a row is longer, and of a row that is worth keeping.
-  static constexpr std::int64_t most_of_slice = 32768, longest_row = 262144;
+  static constexpr std::int64_t most_of_slice = 16384, longest_row = 262144;
   /// Elements of a slice that are worth a loop.
   static constexpr std::int64_t least_slice = 256;
 

@@ -21,7 +21,7 @@ constexpr std::int64_t few_steps = 8;
 /// Rows from which on there is work for all threads of a device where each takes one.
 constexpr std::int64_t many_rows = 8192;
 /// Fewer rows leave most of a device idle: stages with more work on a row go by themselves.
-constexpr std::int64_t few_rows = 128, much_work = 4096;
+constexpr std::int64_t few_rows = 128, much_work = 4096, many_operations = 65536;
 /// Steps up to which one thread adds.
 constexpr std::int64_t most_steps = 4096;
 /// Work on a row up to which a warp does it, and with as many rows as fill a device.
@@ -46,6 +46,14 @@ std::int64_t volume_of(const LoweredStage& stage, std::span<const std::uint32_t>
   std::int64_t volume = 1;
   for (const std::uint32_t loop : loops) volume *= stage.extents[loop];
   return volume;
+}
+
+/// Elements of a row of a stage times the steps of the longest reduction in it.
+std::int64_t operations_of(const LoweredStage& stage, std::size_t prefix) {
+  std::int64_t longest = 1;
+  for (const LoweredNode& node : stage.nodes)
+    if (node.kind == Kind::reduce) longest = std::max(longest, volume_of(stage, node.loops));
+  return longest * volume_of(stage, std::span(stage.outer).subspan(prefix));
 }
 
 class DefinitionPlanner {
@@ -87,15 +95,21 @@ class DefinitionPlanner {
     step.first = first;
     step.end = first + 1;
     step.prefix = leader.outer.size();
-    for (std::size_t prefix = leader.outer.size(); prefix > 0; --prefix) {
-      if (!goes_with(stages, first, first, prefix)) continue;
+    // Without a prefix all is one row.
+    const auto together = [&](std::size_t stage, std::size_t prefix) {
+      if (stages[stage].empty) return false;
+      return prefix == 0 ? !stages[stage].steps_of.has_value() : goes_with(stages, first, stage, prefix);
+    };
+    for (std::size_t prefix = leader.outer.size() + 1; prefix-- > 0;) {
+      if (!together(first, prefix)) continue;
       const bool is_few = rows_of(leader, prefix) < few_rows;
       const auto fits = [&](std::size_t stage) {
-        return !is_few || volume_of(stages[stage], std::span(stages[stage].outer).subspan(prefix)) <= much_work;
+        return !is_few || (volume_of(stages[stage], std::span(stages[stage].outer).subspan(prefix)) <= much_work &&
+                           operations_of(stages[stage], prefix) <= many_operations);
       };
       if (!fits(first)) continue;
       std::size_t end = first + 1;
-      while (end < stages.size() && !stages[end].empty && goes_with(stages, first, end, prefix) && fits(end)) ++end;
+      while (end < stages.size() && together(end, prefix) && fits(end)) ++end;
       if (end <= step.end) continue;
       step.end = end;
       step.prefix = prefix;
@@ -137,14 +151,16 @@ class DefinitionPlanner {
     for (std::size_t i = 0; i < body_->intermediates.size(); ++i) {
       const auto buffer = static_cast<std::uint32_t>(body_->inputs + i);
       std::optional<std::int64_t> row;
-      bool is_own = step.prefix > 0, alike = true;
+      bool is_own = true, alike = true;
       std::size_t writers = 0;
       for (std::size_t stage = 0; stage < body_->stages.size(); ++stage) {
         if (!uses(stage, buffer)) continue;
         is_own = is_own && stage >= step.first && stage < step.end;
         if (!is_own || body_->stages[stage].buffer != buffer) continue;
         ++writers;
-        const auto written = row_step(body_->stages[stage], body_->stages[stage].write, step.prefix);
+        const LoweredStage& writer = body_->stages[stage];
+        const std::optional<std::int64_t> written = step.prefix == 0 ? std::optional(volume(body_->intermediates[i]))
+                                                                     : row_step(writer, writer.write, step.prefix);
         alike = alike && written.value_or(0) > 0 && row.value_or(*written) == *written;
         row = written;
       }

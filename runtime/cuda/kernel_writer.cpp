@@ -460,7 +460,7 @@ void KernelWriter::begin_each(std::int64_t count) {
   line("if (i >= " + number(count) + ") return;");
 }
 
-void KernelWriter::begin_team(std::int64_t rows, std::int64_t count, TeamShape shape, bool uses_row) {
+void KernelWriter::begin_team(std::int64_t rows, std::int64_t count, TeamShape shape, bool uses_row, bool exchanges) {
   shape_ = shape;
   kernel_.has_barriers = true;
   const std::string type = index_type(), block = "(" + type + ")blockIdx.x", thread = "(" + type + ")threadIdx.x";
@@ -473,7 +473,7 @@ void KernelWriter::begin_team(std::int64_t rows, std::int64_t count, TeamShape s
       break;
     case TeamShape::block:
       kernel_.blocks = rows;
-      line("__shared__ float partial[8];");
+      if (exchanges) line("__shared__ float partial[8];");
       if (uses_row) line("const " + type + " row = " + block + ";");
       line("const " + type + " begin = " + thread + ";");
       break;

@@ -97,7 +97,8 @@ class KernelWriter {
   void begin_each(std::int64_t count);
   /// Begins a kernel of teams (elements.h): declares `begin` and, if it is used, `row`, and returns or goes along where
   /// there is no such row. A thread's elements are begin, begin + team_step, ... below the `count` of a row.
-  void begin_team(std::int64_t rows, std::int64_t count, TeamShape shape, bool uses_row);
+  /// `exchanges`: whether teams sum or compare.
+  void begin_team(std::int64_t rows, std::int64_t count, TeamShape shape, bool uses_row, bool exchanges = true);
   /// Opens a loop over a thread's elements of a row: `i`.
   void open_row(std::int64_t count);
   /// The condition that is true in one thread of a team that has a row.

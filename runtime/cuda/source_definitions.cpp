@@ -28,10 +28,9 @@ class DefinitionWriter {
     std::vector<std::int64_t> extents;
     for (const std::uint32_t loop : rows) extents.push_back(leader().extents[loop]);
     if (step_.team)
-      writer_.begin_team(step_.rows, 0, *step_.team, step_.prefix > 0);
+      writer_.begin_team(step_.rows, 0, *step_.team, step_.prefix > 0, exchanges());
     else
       writer_.begin_each(step_.rows);
-    if (step_.team == TeamShape::block) writer_.line("(void)partial;");
     if (step_.prefix > 0) rows_ = writer_.coordinates("r", step_.team ? "row" : "i", extents);
     keep_rows();
     for (std::size_t stage = step_.first; stage < step_.end; ++stage) write_stage(step_.body->stages[stage], stage);
@@ -39,6 +38,19 @@ class DefinitionWriter {
 
  private:
   [[nodiscard]] const LoweredStage& leader() const { return step_.body->stages[step_.first]; }
+
+  /// Whether threads of a team compute an element together.
+  [[nodiscard]] bool exchanges() const {
+    for (std::size_t stage = step_.first; stage < step_.end; ++stage) {
+      const LoweredStage& of = step_.body->stages[stage];
+      std::int64_t inner = 1;
+      for (std::size_t i = step_.prefix; i < of.outer.size(); ++i) inner *= of.extents[of.outer[i]];
+      for (const LoweredNode& node : of.nodes)
+        if (inner == 1 && node.kind == Kind::reduce && node.reduction != Reduction::product && !node.loops.empty())
+          return true;
+    }
+    return false;
+  }
 
   void span_over_forms() {
     for (std::size_t stage = step_.first; stage < step_.end; ++stage) {

@@ -457,10 +457,11 @@ TEST(CudaPlanner, OperatorsOfAUserAreGenerated) {
     return names;
   };
   EXPECT_EQ(how("input x f32[5, 70]\noutput soft(x)\n"), "1 x generated definition");
+  EXPECT_EQ(how("input x f32[1, 70]\noutput relu(soft(x))\n"), "soft relu 1 x generated definition");
   EXPECT_EQ(how("input x f16[5, 70]\noutput soft(relu(x))\n"), "relu soft 1 x generated definition");
   EXPECT_EQ(how("input x f32[5, 70]\ninput s f32[]\noutput exp(swish(x, s))\n"), "swish exp 1 x generated definition");
   EXPECT_EQ(how("input x f32[5, 70]\noutput relu(exp(x))\n"), "exp relu 1 x generated fused: exp relu");
-  EXPECT_EQ(how("input x f32[70, 50]\ny = soft(x)\noutput y\noutput columns(y)\n"),
+  EXPECT_EQ(how("input x f32[700, 50]\ny = soft(x)\noutput y\noutput columns(y)\n"),
             "1 x generated definition, 1 x generated definition");
   EXPECT_EQ(how("input x f64[5, 70]\noutput soft(x)\n"),
             "no kernel for soft; by its definition: only f32, f16 or bf16, of known extents");
