@@ -14,7 +14,7 @@
 namespace taso {
 namespace {
 
-/// Loops that are shorter are not made of one: they take longer by themselves than is gained.
+/// Loops over elements that are shorter are not made of one: they take longer by themselves than is gained.
 constexpr std::int64_t shortest_row = 16;
 
 /// Makes two loops of an own loop of a stage: `count` steps around the rest.
@@ -43,7 +43,9 @@ void part_loops(std::vector<LoweredStage>& stages) {
     }
     for (const LoweredStage& stage : stages) {
       const std::int64_t extent = stage.extents[stage.outer[position]];
-      if (extent % least != 0 || (extent != least && extent / least < shortest_row)) return;
+      const bool adds_up = std::any_of(stage.nodes.begin(), stage.nodes.end(),
+                                       [](const LoweredNode& node) { return node.kind == LoweredNode::Kind::reduce; });
+      if (extent % least != 0 || (!adds_up && extent != least && extent / least < shortest_row)) return;
     }
     std::vector<LoweredStage> parted = stages;
     for (LoweredStage& stage : parted)

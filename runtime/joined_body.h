@@ -11,7 +11,7 @@
 ///
 /// Loops of several stages over the same rows are made the same loops: the outermost ones of all stages are parted
 /// until they have equal extents, as long as all stages go together by these (runtime/stage_rows.h) and no loop
-/// becomes very short.
+/// over elements becomes very short.
 #pragma once
 
 #include "operators/lowered_body.h"
