@@ -81,9 +81,7 @@ void declare(CLI::App& app, RunOptions& options) {
   app.add_option("--repeat", options.repeat, "Timed runs of each model")
       ->check(tools::whole_number(1, 1'000'000))
       ->capture_default_str();
-  app.add_flag(
-      "--as-is", options.as_is,
-      "Run the operators of the file one by one; otherwise chains of them that one kernel computes are fused first");
+  app.add_flag("--as-is", options.as_is, "Run the operators of the file as they are; otherwise rules fuse them first");
   app.add_flag("--profile", options.profile, "Time every kernel; with --no-measure: name every kernel");
   app.add_flag("--no-measure", options.no_measure,
                "Run nothing; say how many launches of kernels a run is planned to be, on the device or on one that "
