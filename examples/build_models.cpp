@@ -8,7 +8,7 @@
 #include "graph/graph_text.h"
 #include "onnx_io/model.h"
 #include "support/file.h"
-#include "tools/specs.h"
+#include "tools/proved_specs.h"
 
 namespace {
 
@@ -18,7 +18,7 @@ using namespace taso;  // NOLINT(google-build-using-namespace)
 /// node of an unknown domain connects: saving a model writes the graph that is given, not the one that was read.
 Status write_graph(const std::string& path, const std::string& out, const tools::CommonOptions& options,
                    const SaveOptions& save) {
-  TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(options));
+  TASO_ASSIGN(const OperatorRegistry registry, tools::load_proved_operators(options));
   TASO_ASSIGN(const std::string text, read_file(path));
   TASO_ASSIGN(const Graph graph, parse_graph(text, path, registry));
   ModelBuilder frame(17, std::filesystem::path(path).stem().string());

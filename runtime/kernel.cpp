@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <optional>
 
+#include "operators/instance.h"
 #include "operators/registry.h"
 #include "runtime/backend.h"
 #include "runtime/cpu/kernels.h"
@@ -29,6 +31,16 @@ std::string processor_name() {
 #else
   return "unknown processor";
 #endif
+}
+
+/// What is wrong, at its place, with an operator's definition for these operands: no kernel can compute it.
+std::optional<Error> definition_error(const KernelRequest& request, const OperatorRegistry& registry) {
+  if (request.op == reorder_op) return std::nullopt;
+  std::vector<TensorType> types;
+  for (const Operand& operand : request.inputs) types.push_back(operand.type);
+  const auto instance = OperatorInstance::create(registry, request.op, request.attributes, types);
+  if (instance || instance.error().where.file.empty()) return std::nullopt;
+  return instance.error();
 }
 
 }  // namespace
@@ -59,6 +71,8 @@ Expected<std::unique_ptr<Kernel>> KernelLibrary::create(const KernelRequest& req
     reasons += (reasons.empty() ? "" : "; ") + candidate.name + ": " + offer.reason;
   }
   if (reads_or_makes_halves(request)) return widened_kernel(request, *this);
+  if (const std::optional<Error> wrong = definition_error(request, *registry_))
+    return bad_input("no kernel computes " + request.key() + ": " + wrong->to_string());
   return bad_input("no kernel computes " + request.key() + " (" + reasons + ")");
 }
 
@@ -123,7 +137,7 @@ std::optional<Layout> KernelLibrary::blocks() const {
 }
 
 /// Raised with every change that makes kernels faster or slower: costs measured before it do not count.
-constexpr int kernel_generation = 10;
+constexpr int kernel_generation = 11;
 
 std::string KernelLibrary::device() const {
   if (backend_) return backend_->identity();

@@ -1,5 +1,4 @@
-/// Folders of specifications whose declarations are proved before they are believed (verifier/declarations.h): for
-/// programs that rewrite graphs or prove rules.
+/// Folders of specifications whose declarations are proved before they are believed (verifier/declarations.h).
 #pragma once
 
 #include "operators/registry.h"
@@ -9,8 +8,12 @@
 
 namespace taso::tools {
 
-/// What load_operators() gives. A declared law of an added operator that is not proved is an error; of added functions
-/// whose facts and laws have to be trusted `program` warns.
+/// What load_operators() gives; a declared law of an added operator that is not proved is an error. For every program
+/// that makes graphs: they are kept in normal forms that laws allow.
+[[nodiscard]] Expected<OperatorRegistry> load_proved_operators(const CommonOptions& options);
+
+/// The same for a program that rewrites graphs or proves rules: of added functions whose facts and laws have to be
+/// trusted `program` warns.
 [[nodiscard]] Expected<OperatorRegistry> load_proved_operators(const CommonOptions& options, const char* program);
 
 /// `program` says of which functions that `known` does not have something is declared that is not proved.

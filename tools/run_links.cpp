@@ -23,7 +23,7 @@
 #include "support/text_output.h"
 #include "tools/measured_collectives.h"
 #include "tools/memory_limit.h"
-#include "tools/specs.h"
+#include "tools/proved_specs.h"
 
 namespace taso::tools {
 namespace {
@@ -240,7 +240,7 @@ Status record(CostDatabase& database, const std::vector<CollectiveMeasurement>& 
 
 Expected<int> measure_as_rank(RunOptions& options, Transport& transport, bool started_by_mpi) {
   TASO_RETURN_IF_ERROR(agree(transport, check_links_options(options, transport, started_by_mpi)));
-  const Expected<OperatorRegistry> registry = load_operators(options.common);
+  const Expected<OperatorRegistry> registry = load_proved_operators(options.common);
   TASO_RETURN_IF_ERROR(agree(transport, registry ? Status() : registry.error()));
   const KernelLibrary library(*registry);
   Expected<std::optional<CostDatabase>> database = open_record(options, transport, library);
