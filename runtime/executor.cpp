@@ -102,6 +102,7 @@ Expected<LoweredGraph> lower_for(const Graph& graph, const KernelLibrary& librar
                                  FusionStatistics* statistics = nullptr) {
   TASO_ASSIGN(LoweredGraph lowered,
               lower(graph, library.registry(), lowering_options(library, options), options.layouts.get()));
+  if (!options.groups) return lowered;
   return fused_for(std::move(lowered), library, options.more_kernels, nullptr, statistics);
 }
 

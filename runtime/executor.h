@@ -43,6 +43,8 @@ struct ExecutorOptions {
   /// Whether steps of a device that do not wait for each other may be one launch (runtime/horizontal_fusion.h). Not so
   /// where the times of the single steps are wanted.
   bool side_by_side = true;
+  /// Whether steps may be together in one kernel (fused_for). Not so where each operator is wanted by itself.
+  bool groups = true;
   /// What steps cost there; null, or where it does not know: as the device estimates.
   std::shared_ptr<StepCosts> step_costs = nullptr;
   /// Where a line is added for each kernel that failed when it ran and is computed in another way since

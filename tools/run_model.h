@@ -41,8 +41,8 @@ struct RunOptions {
   int ranks = 1;                       ///< Of --measure-links, as threads of this process.
   bool measure_collectives = false;
   std::string largest_message = "32MiB";  ///< Of --measure-collectives.
-  bool profile = false, as_is = false, check = false, print_device = false, print_graph = false, print_kernels = false,
-       no_measure = false;
+  bool profile = false, as_is = false, no_groups = false, check = false, print_device = false, print_graph = false,
+       print_kernels = false, no_measure = false;
   std::optional<double> rtol;
   double atol = 1e-6;
   /// --check-rtol, or what the math mode and the types of the model allow.

@@ -158,6 +158,7 @@ class PlanRun {
     executor_options.channels_last = options_.layouts != "row-major";
     executor_options.float_storage = device_.float_storage;
     executor_options.streams = streams();
+    executor_options.side_by_side = executor_options.groups = !options_.no_groups;
     TASO_ASSIGN(RankExecutor made,
                 RankExecutor::create(rank, transport_, device_.library, executor_options, devices_.messages.get()));
     executor_.emplace(std::move(made));

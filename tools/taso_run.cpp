@@ -32,10 +32,10 @@
 #include "tools/costs.h"
 #include "tools/device.h"
 #include "tools/files.h"
+#include "tools/proved_specs.h"
 #include "tools/run_links.h"
 #include "tools/run_model.h"
 #include "tools/run_plan.h"
-#include "tools/specs.h"
 
 namespace taso {
 namespace {
@@ -82,6 +82,9 @@ void declare(CLI::App& app, RunOptions& options) {
       ->check(tools::whole_number(1, 1'000'000))
       ->capture_default_str();
   app.add_flag("--as-is", options.as_is, "Run the operators of the file as they are; otherwise rules fuse them first");
+  app.add_flag(
+      "--no-groups", options.no_groups,
+      "A kernel for each operator: none computes several, and on a device no launch runs several side by side");
   app.add_flag("--profile", options.profile, "Time every kernel; with --no-measure: name every kernel");
   app.add_flag("--no-measure", options.no_measure,
                "Run nothing; say how many launches of kernels a run is planned to be, on the device or on one that "
@@ -208,6 +211,8 @@ ExecutorOptions executor_options_of(const Subject& subject, const RunOptions& op
                                    .layouts = nullptr,
                                    .float_storage = device.float_storage,
                                    .streams = tools::streams_of(options.streams, device),
+                                   .side_by_side = !options.no_groups,
+                                   .groups = !options.no_groups,
                                    .step_costs = all_costs.steps,
                                    .fallbacks = all_costs.fallbacks};
   if (costs) {
@@ -589,7 +594,7 @@ Expected<int> run_as_rank(RunOptions& options, Transport& ranks) {
       TASO_RETURN_IF_ERROR(options.files.claim_all());
       TASO_RETURN_IF_ERROR(tools::claim_external_data(options));
     }
-    TASO_ASSIGN(registry, tools::load_operators(options.common));
+    TASO_ASSIGN(registry, tools::load_proved_operators(options.common));
     TASO_ASSIGN(device, tools::open_device_of_rank(options.device, *registry, ranks.rank_on_host(), options.costs));
     return {};
   }();
@@ -603,7 +608,7 @@ Expected<int> run(RunOptions& options) {
   TASO_RETURN_IF_ERROR(check_options(options));
   TASO_RETURN_IF_ERROR(options.files.claim_all());
   TASO_RETURN_IF_ERROR(tools::claim_external_data(options));
-  TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(options.common));
+  TASO_ASSIGN(const OperatorRegistry registry, tools::load_proved_operators(options.common));
   if (options.print_graph) {
     TASO_RETURN_IF_ERROR(print_graph(options, registry));
     return 0;
