@@ -29,6 +29,7 @@
 #include "tools/verify_plan.h"
 #include "tools/verify_reports.h"
 #include "tools/verify_strategies.h"
+#include "verifier/definitions.h"
 #include "verifier/verify.h"
 
 namespace {
@@ -59,6 +60,19 @@ std::string goal_file(const std::string& folder, const std::string& rule, std::s
   std::string name;
   for (const char c : rule) name += std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' ? c : '_';
   return (fs::path(folder) / fmt::format("{:04}_{}.smt2", number, name)).string();
+}
+
+/// Definitions of .op files; one that does not work is an error.
+Expected<TriedDefinitions> try_definitions(const VerifyInputs& inputs, const VerifierOptions& options) {
+  TriedDefinitions tried;
+  for (const std::string& op : inputs.operators) {
+    if (interrupted()) break;
+    TASO_ASSIGN(const std::size_t count,
+                try_definition(inputs.registry, op, {.bound = options.bound, .seed = options.seed}));
+    tried.applications += count;
+    ++tried.operators;
+  }
+  return tried;
 }
 
 /// The verdicts on all statements, in their order.
@@ -113,7 +127,8 @@ Expected<std::vector<VerifyResult>> verify_all(const Arguments& arguments, const
 
 /// Writes every report that was asked for.
 Status write_reports(const Arguments& arguments, const std::vector<VerifyResult>& results, std::size_t wrong,
-                     const MissingFindings* missing, const OperatorCatalog& catalog) {
+                     const TriedDefinitions& definitions, const MissingFindings* missing,
+                     const OperatorCatalog& catalog) {
   const bool stdout_taken = arguments.files.claims().uses_stdout();
   std::size_t counts[3] = {0, 0, 0};
   for (const VerifyResult& result : results) {
@@ -126,9 +141,14 @@ Status write_reports(const Arguments& arguments, const std::vector<VerifyResult>
                            counts[2], wrong == 0 ? "" : fmt::format("; {} not as they should be", wrong))
                    .c_str(),
                stdout);
+  if (definitions.operators > 0 && !stdout_taken && !arguments.common.quiet)
+    std::fputs(fmt::format("{} definitions: they work for all {} small applications that were tried\n",
+                           definitions.operators, definitions.applications)
+                   .c_str(),
+               stdout);
   if (missing != nullptr && !stdout_taken) std::fputs(("\n" + missing_text(*missing, catalog)).c_str(), stdout);
   if (arguments.github) std::fputs(github_annotations(results).c_str(), stdout_taken ? stderr : stdout);
-  const ReportContext context{TASO_VERSION, arguments.verifier, missing, &catalog};
+  const ReportContext context{TASO_VERSION, arguments.verifier, definitions, missing, &catalog};
   if (!arguments.common.json.empty())
     TASO_RETURN_IF_ERROR(write_text(arguments.common.json, json_report(results, context)));
   if (!arguments.junit.empty()) TASO_RETURN_IF_ERROR(write_text(arguments.junit, junit_report(results)));
@@ -252,6 +272,7 @@ Expected<int> run(Arguments& arguments) {
   }
   if (!arguments.generalised.empty())
     return run_generalise(inputs, arguments.common, arguments.verifier, arguments.generalised);
+  TASO_ASSIGN(const TriedDefinitions definitions, try_definitions(inputs, arguments.verifier));
   TASO_ASSIGN(const std::vector<VerifyResult> results, verify_all(arguments, inputs));
   if (!arguments.certificate.certificate.empty()) {
     std::vector<Substitution> proved;
@@ -269,7 +290,8 @@ Expected<int> run(Arguments& arguments) {
   }
   if (!arguments.stored.empty())
     TASO_RETURN_IF_ERROR(write_text(arguments.stored, stored_rules(results, inputs.registry)));
-  TASO_RETURN_IF_ERROR(write_reports(arguments, results, wrong, missing ? &*missing : nullptr, inputs.registry));
+  TASO_RETURN_IF_ERROR(
+      write_reports(arguments, results, wrong, definitions, missing ? &*missing : nullptr, inputs.registry));
   return wrong == 0 && (!missing || missing->rules.empty()) ? 0 : static_cast<int>(ErrorCode::not_proved);
 }
 

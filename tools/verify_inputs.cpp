@@ -109,6 +109,8 @@ Expected<VerifyInputs> read_verify_inputs(const CommonOptions& options, const Ve
     if (has_extension(file, ".op")) {
       for (const Substitution& law : laws)
         if (same_file(law.where.file, file)) result.tasks.push_back({law, false, ""});
+      for (const std::string& op : result.registry.names())
+        if (same_file(result.registry.find(op)->where.file, file)) result.operators.push_back(op);
     } else if (has_extension(file, ".pb")) {
       TASO_ASSIGN(std::vector<rule_io::TranslatedRule> rules, rule_io::load_taso_rules(file, result.registry));
       for (rule_io::TranslatedRule& rule : rules)
@@ -128,6 +130,7 @@ Expected<VerifyInputs> read_verify_inputs(const CommonOptions& options, const Ve
     TASO_ASSIGN(std::vector<Substitution> rules, parse_rule_argument(sources.rules[i], i + 1, result.registry));
     for (Substitution& rule : rules) result.tasks.push_back({std::move(rule), false, ""});
   }
+  std::sort(result.operators.begin(), result.operators.end());
   return result;
 }
 

@@ -21,8 +21,9 @@ struct VerifyTask {
 /// Everything that is read before the first proof.
 struct VerifyInputs {
   OperatorRegistry registry;
-  std::vector<Substitution> axioms;  ///< The theory; with lemmas, which are rules.
-  std::vector<VerifyTask> tasks;     ///< In the order of the command line, files of a folder in name order.
+  std::vector<Substitution> axioms;    ///< The theory; with lemmas, which are rules.
+  std::vector<VerifyTask> tasks;       ///< In the order of the command line, files of a folder in name order.
+  std::vector<std::string> operators;  ///< Those that .op files define, in name order.
 };
 
 /// Where to read from.

@@ -225,6 +225,8 @@ std::string json_report(const std::vector<VerifyResult>& results, const ReportCo
   json["proved"] = counts[0];
   json["refuted"] = counts[1];
   json["unknown"] = counts[2];
+  json["definitions"] = {{"operators", context.definitions.operators},
+                         {"applications", context.definitions.applications}};
   json["bound"] = context.options.bound;
   json["seed"] = context.options.seed;
   if (context.missing != nullptr) json["missing"] = to_json(*context.missing, *context.catalog);

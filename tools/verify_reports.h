@@ -22,10 +22,16 @@ struct VerifyResult {
 
 struct MissingFindings;
 
+/// Definitions that were tried (verifier/definitions.h), and at how many applications.
+struct TriedDefinitions {
+  std::size_t operators = 0, applications = 0;
+};
+
 /// What reports name besides.
 struct ReportContext {
   std::string version;  ///< Of this program.
   VerifierOptions options;
+  TriedDefinitions definitions;
   const MissingFindings* missing = nullptr;  ///< Of --missing-axioms; null without it.
   const OperatorCatalog* catalog = nullptr;  ///< For the text of its identities.
 };

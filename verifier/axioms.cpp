@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "support/file.h"
+#include "verifier/any_attributes.h"
 #include "verifier/shape_facts.h"
 #include "verifier/verify.h"
 
@@ -48,21 +49,6 @@ Expected<std::vector<Substitution>> load_axioms(const std::string& path, const O
 }
 
 namespace {
-
-// Attribute variables for all attributes of an operator, shared by all its applications in a law.
-std::vector<std::pair<std::string, AttributeExpression>> any_attributes(const OperatorSignature& signature,
-                                                                        Substitution& law) {
-  std::vector<std::pair<std::string, AttributeExpression>> attributes;
-  for (const AttributeSignature& attribute : signature.attributes) {
-    AttributeExpression variable;
-    variable.kind = AttributeExpression::Kind::variable;
-    variable.index = static_cast<std::uint32_t>(law.attribute_variables.size());
-    law.attribute_variables.push_back(attribute.name);
-    attributes.emplace_back(attribute.name, std::move(variable));
-  }
-  std::sort(attributes.begin(), attributes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  return attributes;
-}
 
 PatternValue variable(std::uint32_t index) { return {true, index, 0}; }
 PatternValue output(std::uint32_t node, std::uint32_t port = 0) { return {false, node, port}; }

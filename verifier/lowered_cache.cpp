@@ -41,7 +41,9 @@ std::shared_ptr<const OperatorInstance> LoweredCache::find(const std::string& op
   for (const TensorType& type : inputs) append_to_key(key, type);
   return instances_.find(key, [&]() -> std::shared_ptr<const OperatorInstance> {
     std::optional<OperatorInstance> instance = OperatorInstance::create_if_typed(registry_, op, attributes, inputs);
-    return instance ? std::make_shared<const OperatorInstance>(std::move(*instance)) : nullptr;
+    if (instance) return std::make_shared<const OperatorInstance>(std::move(*instance));
+    if (declined_) declined_(op, attributes, inputs);
+    return nullptr;
   });
 }
 

@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "operators/instance.h"
@@ -27,6 +29,11 @@ class LoweredCache {
   explicit LoweredCache(const OperatorRegistry& registry, std::size_t capacity = 100'000)
       : registry_(registry), instances_(capacity), values_(50'000) {}
 
+  /// Called with every application that is not well-typed, or that the operator's definition does not work for; by any
+  /// of the threads.
+  using Declined = std::function<void(const std::string& op, const Attributes&, const std::vector<TensorType>& inputs)>;
+  void on_declined(Declined declined) { declined_ = std::move(declined); }
+
   /// The application with complete attributes (OperatorRegistry::complete); null if it is not well-typed, which is not
   /// remembered.
   [[nodiscard]] std::shared_ptr<const OperatorInstance> find(const std::string& op, const Attributes& attributes,
@@ -40,6 +47,7 @@ class LoweredCache {
   const OperatorRegistry& registry_;
   SharedMemory<OperatorInstance> instances_;
   SharedMemory<Values> values_;
+  Declined declined_;
 };
 
 }  // namespace taso
