@@ -705,24 +705,58 @@ bool BlockEvaluator::test(std::uint32_t id, std::int64_t position) const {
   return node.kind == Kind::any_of ? any : !any;
 }
 
-bool BlockEvaluator::is_even(std::uint32_t id) const {
+std::int64_t BlockEvaluator::same_until(std::uint32_t id, std::int64_t position) const {
   const LoweredNode& node = plan_->stage().nodes[id];
-  if (node.kind == Kind::test) return along(node.access) == 0;
-  return std::all_of(node.operands.begin(), node.operands.end(),
-                     [&](std::uint32_t operand) { return is_even(operand); });
+  if (node.kind != Kind::test) {
+    std::int64_t end = count_;
+    for (const std::uint32_t operand : node.operands) end = std::min(end, same_until(operand, position));
+    return end;
+  }
+  const std::int64_t slope = along(node.access), form = values_[node.access] + position * slope;
+  if (slope == 0) return count_;
+  // As a form that grows: of `rising`, whether it is below 0 changes where it is 0 or more.
+  const std::int64_t step = slope < 0 ? -slope : slope, rising = slope < 0 ? -form : form;
+  std::int64_t steps = count_;
+  switch (node.comparison) {
+    case LoweredNode::Comparison::equal:
+    case LoweredNode::Comparison::not_equal:
+      if (form == 0)
+        steps = 1;
+      else if (rising < 0 && rising % step == 0)
+        steps = -rising / step;
+      break;
+    case LoweredNode::Comparison::less:
+    case LoweredNode::Comparison::less_equal: {
+      // The first value of the rising form that is on the other side: 0 where 0 is with what is positive, else 1.
+      const bool zero_is_above = (node.comparison == LoweredNode::Comparison::less) == (slope > 0);
+      const std::int64_t least = zero_is_above ? 0 : 1;
+      if (rising < least) steps = (least - rising + step - 1) / step;
+      break;
+    }
+  }
+  return std::min(count_, position + steps);
 }
 
 Block BlockEvaluator::conditional(const LoweredNode& node, std::size_t depth) {
-  const auto branch = [&](std::int64_t position) { return node.operands[test(node.operands[0], position) ? 1 : 2]; };
-  if (count_ == 1 || is_even(node.operands[0])) return value(branch(0), depth);
+  const std::uint32_t condition = node.operands[0];
+  const auto branch = [&](std::int64_t position) { return node.operands[test(condition, position) ? 1 : 2]; };
+  std::uint32_t taken = branch(0);
+  Interval part{0, 0};
+  // Where the branch taken may end, by the borders of what is tested.
+  const auto extend = [&] {
+    do part.end = same_until(condition, part.end);
+    while (part.end < count_ && branch(part.end) == taken);
+  };
+  extend();
+  if (part.end == count_) return value(taken, depth);
   float* const y = reg(depth);
-  for (Interval part; part.begin < count_; part.begin = part.end) {
-    const std::uint32_t taken = branch(part.begin);
-    part.end = part.begin + 1;
-    while (part.end < count_ && branch(part.end) == taken) ++part.end;
+  for (;;) {
     copy_of(taken, part, y, depth + 1);
+    if (part.end == count_) return {y, false};
+    part.begin = part.end;
+    taken = branch(part.begin);
+    extend();
   }
-  return {y, false};
 }
 
 void BlockEvaluator::bind(const LoweredNode& node) {

@@ -198,8 +198,8 @@ class BlockEvaluator {
   [[nodiscard]] Intervals inside(const LoweredAccess& access);
 
   [[nodiscard]] bool test(std::uint32_t id, std::int64_t position) const;
-  /// Whether a condition is the same at all positions.
-  [[nodiscard]] bool is_even(std::uint32_t id) const;
+  /// A position after this one, or the end of the block, before which a condition is what it is at this one.
+  [[nodiscard]] std::int64_t same_until(std::uint32_t id, std::int64_t position) const;
   [[nodiscard]] Block conditional(const LoweredNode& node, std::size_t depth);
   void bind(const LoweredNode& node);
 
