@@ -172,10 +172,14 @@ class PrimitiveKernel final : public Kernel {
     copied_ = index;
     elements_ = elements;
   }
-  /// At the end, adds input `index`, if any, to output 0 and applies a function, if any, to all its elements.
-  void finish_with(std::optional<std::size_t> index, const UnaryEntry* function, std::int64_t elements) {
+  /// At the end, adds input `index`, if any, to output 0 and applies a function, if any, with these parameters to all
+  /// its elements.
+  void finish_with(std::optional<std::size_t> index, const UnaryEntry* function, std::int64_t elements, float alpha = 0,
+                   float beta = 0) {
     added_ = index;
     finish_ = function;
+    alpha_ = alpha;
+    beta_ = beta;
     elements_ = elements;
     if (added_) saved_ = reserve(static_cast<std::size_t>(elements) * sizeof(float));
   }
@@ -261,7 +265,7 @@ class PrimitiveKernel final : public Kernel {
         for (std::int64_t count = 0; begin < end; begin += count) {  // a piece at a time stays in the cache
           count = std::min(chunk / 4, end - begin);
           if (added != nullptr) loops().accumulate(added + begin, y + begin, count);
-          if (finish_ != nullptr) finish_->loop(y + begin, y + begin, count, 0.0f, 0.0f);
+          if (finish_ != nullptr) finish_->loop(y + begin, y + begin, count, alpha_, beta_);
         }
       });
     }
@@ -316,6 +320,7 @@ class PrimitiveKernel final : public Kernel {
   std::optional<std::size_t> copied_, added_;
   std::size_t saved_ = 0;  ///< Place in the workspace for what is added, where output 0 is its memory.
   const UnaryEntry* finish_ = nullptr;
+  float alpha_ = 0, beta_ = 0;  ///< Of it.
   std::int64_t elements_ = 0;
 };
 
@@ -338,6 +343,7 @@ desc strided(const Operand& operand) {
 desc any_format(const Shape& shape) { return {dims(shape), f32, memory::format_tag::any}; }
 desc row_major(const Shape& shape) { return strided(shape, strides_of(shape, Layout::row_major)); }
 
+bool is_by_gemm(const std::string& implementation) { return implementation.find("gemm") != std::string::npos; }
 bool is_reference(const std::string& implementation) { return implementation.rfind("ref", 0) == 0; }
 
 /// An activation as a post-op, or as a loop over the output, or neither.
@@ -385,10 +391,13 @@ Activation activation_of(const KernelRequest& request, bool as_loop = false) {
   return activation;
 }
 
-/// A clip as the activation.
-Activation clip_of(const KernelRequest& clip) {
+/// A clip as the activation. `as_loop`: not as a post-op.
+Activation clip_of(const KernelRequest& clip, bool as_loop = false) {
   Activation activation;
-  activation.fused = algorithm::eltwise_clip;
+  if (as_loop)
+    activation.loop = find_unary("clip");
+  else
+    activation.fused = algorithm::eltwise_clip;
   activation.alpha = static_cast<float>(clip.attributes.real("min"));
   activation.beta = static_cast<float>(clip.attributes.real("max"));
   return activation;
@@ -448,8 +457,10 @@ KernelOffer convolution(const KernelRequest& request, const ConvolutionPlan& pla
   const auto& strides = request.attributes.integers("strides");
   const auto& pads = request.attributes.integers("pads");
   const auto& dilations = request.attributes.integers("dilations");
-  const Activation activation =
-      plan.clip != nullptr ? clip_of(*plan.clip) : activation_of(request, adds && plan.add_last);
+  const auto activation_as = [&](bool as_loop) {
+    return plan.clip != nullptr ? clip_of(*plan.clip, as_loop) : activation_of(request, as_loop);
+  };
+  Activation activation = activation_as(adds && plan.add_last);
   if (!activation.known) return decline("no such activation");
   if (adds && !same_bytes(y.type.shape, request.inputs[residual].layout, y.layout))
     return decline("the residual lies otherwise than the result");
@@ -475,12 +486,22 @@ KernelOffer convolution(const KernelRequest& request, const ConvolutionPlan& pla
   // oneDNN 2.6's brgconv leaves out what is added there, or reads at address 0.
   if (sums && misses) return decline("windows without a cell inside");
   const ThreadScope scope(request.threads);
-  const auto primitive =
-      convolution_desc(strided(x), any_format(weight_shape), biased ? &bias : nullptr, strided(y), dims(strides),
-                       dilated, {pads[0], pads[1]}, after, attributes_for(activation, sums));
-  const std::string name = primitive.impl_info_str();
+  const auto made = [&] {
+    return convolution_desc(strided(x), any_format(weight_shape), biased ? &bias : nullptr, strided(y), dims(strides),
+                            dilated, {pads[0], pads[1]}, after, attributes_for(activation, sums));
+  };
+  auto primitive = made();
+  std::string name = primitive.impl_info_str();
+  if (activation.fused && is_by_gemm(name)) {
+    // Post-ops take one element at a time there: relu of a convolution in groups by itself half of its time.
+    if (const Activation loop = activation_as(true); loop.known) {
+      activation = loop;
+      primitive = made();
+      name = primitive.impl_info_str();
+    }
+  }
   if (is_reference(name) && !plan.accept_reference) return decline("oneDNN has only " + name);
-  if (sums && name.find("gemm") != std::string::npos) return decline("oneDNN's " + name + " is slow to add");
+  if (sums && is_by_gemm(name)) return decline("oneDNN's " + name + " is slow to add");
   auto kernel = std::make_unique<PrimitiveKernel>(request.threads);
   kernel->set_implementation(adds ? name + (sums ? ", adding" : ", then a sum") : name);
   const std::int64_t elements = y.type.elements();
@@ -491,7 +512,8 @@ KernelOffer convolution(const KernelRequest& request, const ConvolutionPlan& pla
                                      {DNNL_ARG_DST, primitive.dst_desc(), output(0)}};
   if (biased) arguments.push_back({DNNL_ARG_BIAS, bias, input(2)});
   kernel->add(dnnl::convolution_forward(primitive), arguments, primitive.scratchpad_desc());
-  kernel->finish_with(adds && !sums ? std::optional(residual) : std::nullopt, activation.loop, elements);
+  kernel->finish_with(adds && !sums ? std::optional(residual) : std::nullopt, activation.loop, elements,
+                      activation.alpha, activation.beta);
   return {std::move(kernel), ""};
 }
 
