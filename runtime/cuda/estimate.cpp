@@ -46,16 +46,31 @@ Products products_of(const KernelRequest& request) {
   return products;
 }
 
+/// Elements that threads have to take: those that are made or, as the threads of a block compute one element together
+/// where it is a total of many, those that they are made of.
+double elements_taken(const KernelRequest& request) {
+  double made = 0, read = 0, largest = 0, totals = 0;
+  for (const Operand& input : request.inputs) {
+    read += elements_of(input);
+    largest = std::max(largest, elements_of(input));
+  }
+  for (const Operand& output : request.outputs) {
+    made += elements_of(output);
+    totals += std::min(largest, elements_of(output) * elements_of_block);
+  }
+  return std::max(made, std::min(read, totals));
+}
+
 }  // namespace
 
 StepCost estimate_cost(const KernelRequest& request, std::size_t launches, const Processors& processors) {
-  double bytes = 0, made = 0;
+  double bytes = 0, made = 0;  // elements
   for (const std::vector<Operand>* operands : {&request.inputs, &request.outputs})
     for (const Operand& operand : *operands) bytes += static_cast<double>(operand.type.bytes());
   for (const Operand& output : request.outputs) made += elements_of(output);
   const Products products = products_of(request);
   const bool is_narrow = !request.outputs.empty() && size_of(request.outputs[0].type.element) < 4;
-  const double blocks = made / (products.in_tiles ? elements_of_tile : elements_of_block);
+  const double blocks = products.in_tiles ? made / elements_of_tile : elements_taken(request) / elements_of_block;
   const double held = (products.in_tiles ? tiles_held : blocks_held) * processors.count;
   StepCost cost;
   cost.share = std::clamp(blocks / held, 1.0 / held, 1.0);

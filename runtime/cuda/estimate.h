@@ -26,7 +26,7 @@ inline constexpr double assumed_wait_seconds = 1e-6;
 /// Of an execution that is so many launches. Seconds: what each launch takes at least, and the longer of moving all
 /// operands and computing all products, at the rate of the share. The share: how many of the blocks that the device can
 /// hold at a time the result gives work to, by the tiles of products and convolutions, or the elements of others, such
-/// as convolutions of every channel by itself.
+/// as convolutions of every channel by itself; a total of many elements gives work to a block.
 [[nodiscard]] StepCost estimate_cost(const KernelRequest& request, std::size_t launches, const Processors& processors);
 
 }  // namespace taso::cuda

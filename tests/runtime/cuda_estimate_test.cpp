@@ -55,6 +55,21 @@ TEST(CudaEstimate, FollowsTheDeviceAndTheArithmetic) {
   EXPECT_LT(seconds(convolution, large), of_three);
 }
 
+// A total of many elements is computed by many threads; of few outputs of long rows not more than a block each.
+TEST(CudaEstimate, TotalsGiveWorkToWhatTheyAreMadeOf) {
+  const cuda::Processors processors{132, 1.98e9, false};
+  const auto cost_of = [&](std::int64_t rows, std::int64_t columns) {
+    const KernelRequest sums{"reduce_sum", {}, {plain_operand({rows, columns})}, {plain_operand({rows, 1})}, 1};
+    return cuda::estimate_cost(sums, 1, processors);
+  };
+  const double share_of_input = cuda::estimate_cost(element_wise(256 * 1024), 1, processors).share;
+  EXPECT_EQ(cost_of(256, 1024).share, share_of_input);
+  EXPECT_EQ(cost_of(256, 1 << 20).share, share_of_input) << "as many blocks";
+  EXPECT_EQ(cost_of(4096, 64).share, share_of_input);
+  EXPECT_LT(cost_of(4096, 4096).seconds, 1e-4);
+  EXPECT_GT(cost_of(4096, 4096).seconds, 1.4e-5) << "64 MiB";
+}
+
 // A convolution of every channel by itself makes elements, not tiles; beside another one it keeps both shares busy.
 TEST(CudaEstimate, OfChannelsByThemselvesIsByElements) {
   const cuda::Processors processors{132, 1.98e9, true};
