@@ -85,12 +85,13 @@ Expected<std::vector<std::string>> simplify_rule_files(const CommonOptions& opti
 }
 
 std::vector<std::string> target_rule_files(const CommonOptions& options, const std::vector<std::string>& domains) {
-  std::vector<std::string> folders = {options.specs}, names = {"default"}, files;
+  std::vector<std::string> folders = {options.specs}, names = {"target_rules/default"}, files;
   folders.insert(folders.end(), options.added_specs.begin(), options.added_specs.end());
-  names.insert(names.end(), domains.begin(), domains.end());
+  for (const std::string& domain : domains) names.push_back("target_rules/" + domain);
+  names.emplace_back("plan_rules/cutting");
   for (const std::string& folder : folders)
     for (const std::string& name : names) {
-      const std::string file = folder + "/target_rules/" + name + ".rules";
+      const std::string file = folder + "/" + name + ".rules";
       std::error_code error;
       if (std::filesystem::is_regular_file(file, error)) files.push_back(file);
     }

@@ -25,8 +25,9 @@ namespace taso::tools {
 /// Rules that are used whatever rules are named: simplify_rules/*.rules of all folders that have some, in order.
 [[nodiscard]] Expected<std::vector<std::string>> simplify_rule_files(const CommonOptions& options);
 
-/// Rules for the runtimes of others, that write an operator in another form: target_rules/default.rules of all folders,
-/// in order, and the DOMAIN.rules of each of these domains, whose operators the runtime is known to have.
+/// Rules for the runtimes of others: those that write an operator in another form, target_rules/default.rules of all
+/// folders, in order, and the DOMAIN.rules of each of these domains, whose operators the runtime is known to have; and
+/// those that undo merging, plan_rules/cutting.rules.
 [[nodiscard]] std::vector<std::string> target_rule_files(const CommonOptions& options,
                                                          const std::vector<std::string>& domains);
 

@@ -532,6 +532,8 @@ Status find_rule_files(Options& options) {
   }
   if (plans_for_devices(options) && options.plan_search == "joint") {
     TASO_ASSIGN(options.session.rules.plan_files, tools::plan_rule_files(options.common));
+    std::erase_if(options.session.rules.plan_files,
+                  [&](const std::string& file) { return std::find(files.begin(), files.end(), file) != files.end(); });
   }
   return {};
 }

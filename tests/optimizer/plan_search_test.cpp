@@ -56,7 +56,7 @@ TEST(PlanSearch, TakesAProductApartWhereItsPartsAreCutBetter) {
   const Searched searched(graph_of("input x f32[8, 64]\nweight w f32[64, 192]\nweight b f32[192]\n"
                                    "s = split(matmul_bias_act(x, w, b); axis=-1, sizes=[64, 64, 64])\n"
                                    "output matmul(relu(s.0), transpose(s.1; perm=[1, 0])), s.2\n"),
-                          "/specs/plan_rules/default.rules");
+                          "/specs/plan_rules/cutting.rules");
   ASSERT_TRUE(searched.found.better);
   EXPECT_EQ(searched.found.better->applications.at(0).rule, "divide_matmul_bias_act_3");
   EXPECT_LT(searched.cost, searched.own);
