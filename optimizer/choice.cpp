@@ -14,9 +14,9 @@ namespace {
 /// The places of two graphs among those that compete; what was found follows in its order.
 constexpr std::size_t baseline = 0, original = 1, first_found = 2;
 
-/// Times all competitors whole and enters that in result.contenders. If it is not possible here, a note says why; an
-/// interrupt leaves them untimed, too.
-void time_whole(const std::vector<Competitor*>& competitors, MeasuredCosts& measured, OptimizeResult& result) {
+/// Times all competitors whole and enters that in result.contenders; an interrupt leaves them untimed. Fails where that
+/// is not possible here.
+Status time_whole(const std::vector<Competitor*>& competitors, MeasuredCosts& measured, OptimizeResult& result) {
   // Equal graphs are timed once: an original with nothing to fuse is the baseline.
   const bool merged = competitors[baseline]->planned.graph.equals(competitors[original]->planned.graph);
   std::vector<TimedGraph> timed;
@@ -29,7 +29,7 @@ void time_whole(const std::vector<Competitor*>& competitors, MeasuredCosts& meas
   if (!times && times.error().code == ErrorCode::interrupted) {
     result.search.stop = StopReason::interrupted;
   } else if (!times) {
-    result.notes.push_back("graphs were not timed whole, the predicted costs decide: " + times.error().message);
+    return times.error();
   } else {
     for (std::size_t i = 0; i < competitors.size(); ++i) {
       const std::size_t place = merged && i > baseline ? i - 1 : i;
@@ -45,6 +45,30 @@ void time_whole(const std::vector<Competitor*>& competitors, MeasuredCosts& meas
       result.notes.push_back("the final failed, what was timed before decides: " + times->cut_short->message);
     result.timed_on = times->date;
   }
+  return {};
+}
+
+/// Leaves out what was found and does not run as a whole, with a note. Whether anything is left out.
+Expected<bool> leave_out_refused(Findings& found, MeasuredCosts& measured, OptimizeResult& result) {
+  std::vector<std::optional<std::string>> refusals;
+  for (Competitor& competitor : found.graphs) {
+    TASO_ASSIGN(std::optional<std::string> refusal, measured.refusal(to_be_timed(competitor.as_run())));
+    refusals.push_back(std::move(refusal));
+  }
+  const auto refused = std::find_if(refusals.begin(), refusals.end(), [](const auto& one) { return one.has_value(); });
+  if (refused == refusals.end()) return false;
+  std::vector<Competitor> running;
+  std::vector<Contender> contenders(result.contenders.begin(), result.contenders.begin() + first_found);
+  for (std::size_t i = 0; i < found.graphs.size(); ++i) {
+    if (refusals[i]) continue;
+    running.push_back(std::move(found.graphs[i]));
+    contenders.push_back(std::move(result.contenders[first_found + i]));
+  }
+  result.notes.push_back(fmt::format("{} of {} graphs found do not run as a whole, and were left out: {}",
+                                     refusals.size() - running.size(), refusals.size(), **refused));
+  found.graphs = std::move(running);
+  result.contenders = std::move(contenders);
+  return true;
 }
 
 /// Index of the winner: the best graph found if it beats both baseline and original by more than `noise`, else the
@@ -127,7 +151,7 @@ std::vector<Competitor*> competitors_of(Prepared& prepared, Findings& found) {
 Status choose(Prepared& prepared, Findings& found, const GraphPlanner& planner, const OptimizeOptions& options,
               OptimizeResult& result) {
   result.search = std::move(found.search);
-  const std::vector<Competitor*> competitors = competitors_of(prepared, found);
+  std::vector<Competitor*> competitors = competitors_of(prepared, found);
   // Moves may have to measure much, which would be taken from a time limit that the search has left for timing.
   if (result.search.stop != StopReason::interrupted && !options.search.stop.deadline)
     for (Competitor* competitor : competitors) TASO_RETURN_IF_ERROR(planner.improve(competitor->as_run()));
@@ -138,7 +162,14 @@ Status choose(Prepared& prepared, Findings& found, const GraphPlanner& planner, 
   const bool all_equal = unchanged && found.graphs.empty();
   if (times_graphs(planner, options) && result.search.stop != StopReason::interrupted && !all_equal) {
     if (options.progress != nullptr) options.progress->begin_timing(competitors.size());
-    time_whole(competitors, planner.measured(), result);
+    Status timed = time_whole(competitors, planner.measured(), result);
+    if (!timed) {
+      const Expected<bool> fewer = leave_out_refused(found, planner.measured(), result);
+      competitors = competitors_of(prepared, found);
+      if (fewer && *fewer) timed = time_whole(competitors, planner.measured(), result);
+    }
+    if (!timed)
+      result.notes.push_back("graphs were not timed whole, the predicted costs decide: " + timed.error().message);
   }
   std::size_t winner = pick(result, false);
   if (winner >= first_found) {

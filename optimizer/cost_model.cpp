@@ -344,6 +344,11 @@ Expected<GraphTimes> MeasuredCosts::graph_seconds(const std::vector<TimedGraph>&
   return seconds_together("graph", hashes, is_reference, [&] { return target_->measure_graphs(graphs); });
 }
 
+Expected<std::optional<std::string>> MeasuredCosts::refusal(const TimedGraph& graph) {
+  if (!measure_) return std::optional<std::string>();
+  return target_->refusal(graph);
+}
+
 Expected<GraphTimes> MeasuredCosts::seconds_together(std::string_view kind, const std::vector<Hash128>& hashes,
                                                      const std::vector<char>& is_reference,
                                                      const std::function<Expected<GraphTimes>()>& time) {

@@ -58,6 +58,9 @@ class MeasuredCosts {
                                                       const std::vector<char>& is_reference,
                                                       const std::function<Expected<GraphTimes>()>& time);
 
+  /// Target::refusal; nothing where nothing may be measured.
+  [[nodiscard]] Expected<std::optional<std::string>> refusal(const TimedGraph& graph);
+
   /// Target::cached_tenths of this size in whole MB, recorded like the others; 0 if it is not recorded and may not be
   /// measured.
   [[nodiscard]] Expected<int> cached_tenths(double bytes);

@@ -123,6 +123,11 @@ class Target {
   [[nodiscard]] virtual std::vector<std::string> fallbacks() const { return {}; }
   /// Runs whole graphs interleaved (compare_in_turn of optimizer/paired_times.h); the first one is a reference.
   [[nodiscard]] virtual Expected<GraphTimes> measure_graphs(std::span<const TimedGraph> graphs) = 0;
+  /// Why a graph does not run as a whole, though its kernels do by themselves; nothing if it runs. For graphs that
+  /// measure_graphs() could not run together.
+  [[nodiscard]] virtual Expected<std::optional<std::string>> refusal(const TimedGraph& /*graph*/) {
+    return std::optional<std::string>();
+  }
 };
 
 }  // namespace taso

@@ -349,17 +349,31 @@ struct WorkerTarget::State {
     return inputs;
   }
 
+  /// Writes a graph to the folder.
+  [[nodiscard]] Status write(const Graph& graph, Files& written) {
+    ModelRun run{folder->next(), {}, 0};
+    TASO_ASSIGN(run.inputs, inputs_of(graph));
+    written.runs.push_back(run);
+    TASO_ASSIGN([[maybe_unused]] const SaveReport report, model->save(graph, run.file));
+    return {};
+  }
+
+  /// WorkerTarget::refusal.
+  [[nodiscard]] Expected<std::optional<std::string>> refusal(const TimedGraph& timed) {
+    Files written;
+    TASO_RETURN_IF_ERROR(write(*timed.graph, written));
+    TASO_ASSIGN(const std::vector<ModelTimes> times,
+                worker.interleave(written.runs, {.rounds = 1, .warm_up = 0, .block = 1}));
+    if (times[0].refusal.empty()) return std::optional<std::string>();
+    return std::optional(times[0].refusal);
+  }
+
   /// Samples of some of `graphs` for a comparison: SampleInTurn of optimizer/paired_times.h.
   [[nodiscard]] Expected<std::vector<std::vector<double>>> sample(std::span<const TimedGraph> graphs,
                                                                   const PairedTimes& paired,
                                                                   std::span<const std::size_t> of) {
     Files written;
-    for (const std::size_t place : of) {
-      ModelRun run{folder->next(), {}, 0};
-      TASO_ASSIGN(run.inputs, inputs_of(*graphs[place].graph));
-      written.runs.push_back(run);
-      TASO_ASSIGN([[maybe_unused]] const SaveReport report, model->save(*graphs[place].graph, run.file));
-    }
+    for (const std::size_t place : of) TASO_RETURN_IF_ERROR(write(*graphs[place].graph, written));
     std::vector<ModelRun> runs;  // A file that stands there twice is opened twice.
     for (const std::size_t place : paired.executors()) runs.push_back(written.runs[place]);
     return sample(runs, paired);
@@ -550,6 +564,8 @@ Expected<GraphTimes> WorkerTarget::measure_graphs(std::span<const TimedGraph> gr
       std::move(is_reference), original,
       [&](const PairedTimes& paired, std::span<const std::size_t> of) { return state_->sample(graphs, paired, of); });
 }
+
+Expected<std::optional<std::string>> WorkerTarget::refusal(const TimedGraph& graph) { return state_->refusal(graph); }
 
 void WorkerTarget::set_gauge(double least_us, std::function<void(double)> save) {
   state_->known_gauge_us = least_us;

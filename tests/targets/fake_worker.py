@@ -2,8 +2,8 @@
 """A worker that runs nothing: what a model takes follows from its nodes. Needs Python alone.
 
 FAULT says what is wrong with it: one of the names below, in every answer with times, or with " once" in one answer of
-all processes that have the same working folder, or with " in TEXT" in answers on files that hold the text. "newer": it
-crashes once, and is another version from then on.
+all processes that have the same working folder, or with " in TEXT" in answers on files that hold the text, or with
+" whole in TEXT" where such files take turns. "newer": it crashes once, and is another version from then on.
 """
 import json
 import os
@@ -29,7 +29,7 @@ def seconds_of(file):
     return cost * 1e-6 * SCALE, data
 
 
-def fault_now(contents):
+def fault_now(contents, in_turn):
     if FAULT.endswith(" once") or FAULT == "newer":
         if os.path.exists("fault.done"):
             return ""
@@ -37,6 +37,8 @@ def fault_now(contents):
         return "crash" if FAULT == "newer" else FAULT[: -len(" once")]
     if " in " in FAULT:
         fault, text = FAULT.split(" in ", 1)
+        if fault.endswith(" whole"):
+            fault = fault[: -len(" whole")] if in_turn else ""
         return fault if any(text.encode() in data for data in contents) else ""
     return FAULT
 
@@ -50,7 +52,7 @@ def times(request, samples):
     models = [(seconds + (EVICTED * 1e-6 * SCALE if model.get("evict", 0) else 0), data)
               for (seconds, data), model in zip(models, request["models"])]
     answer = {"id": request["id"], "results": [{"seconds": [seconds] * samples} for seconds, _ in models]}
-    fault = fault_now([data for _, data in models])
+    fault = fault_now([data for _, data in models], request["do"] == "interleave")
     time.sleep(0.002)
     first = answer["results"][0]["seconds"]
     if fault == "crash":
@@ -79,7 +81,9 @@ def times(request, samples):
     if fault == "other":
         answer["id"] = 1000000
     if fault == "refuse":
-        answer["results"] = [{"error": "it does not run this"} for _ in models]
+        text = FAULT.split(" in ", 1)[1].encode() if " in " in FAULT else b""
+        answer["results"] = [{"error": "it does not run this"} if text in data else result
+                             for (_, data), result in zip(models, answer["results"])]
     say(answer)
 
 
