@@ -37,6 +37,16 @@ operator rms(x[A.., n], scale[n]) -> [A.., n]
   out[I.., i] = x[I.., i] / sqrt(square_mean[I..] + 0.00001) * scale[i]
 operator l2_of_columns(x[n, m]) -> [m]
   out[j] = sqrt(sum(i < n) square(x[i, j]))
+operator two_halves(x[D.., n]) -> [D.., n]
+  out[I.., i] = if 2 * i < n then x[I.., i] else 0.5 * x[I.., i]
+operator damped_above(x[D.., m, n]) -> [D.., m, n]
+  out[I.., i, j] = if j <= i then x[I.., i, j] else 0.5 * x[I.., i, j]
+operator causal_softmax(x[D.., m, n]) -> [D.., m, n]
+  let s[I.. < D, i < m, j < n] = if j <= i then x[I.., i, j] else x[I.., i, j] - 10000
+  let top[I.. < D, i < m] = max(j < n) s[I.., i, j]
+  let power[I.. < D, i < m, j < n] = exp(s[I.., i, j] - top[I.., i])
+  let total[I.. < D, i < m] = sum(j < n) power[I.., i, j]
+  out[I.., i, j] = power[I.., i, j] / total[I.., i]
 )";
 
 constexpr const char* graphs[] = {
@@ -77,6 +87,9 @@ constexpr const char* graphs[] = {
     "input x f32[256, 1024]\noutput log_softmax(x)\n",
     "input x f32[256, 1024]\nweight s f32[1024]\noutput rms(x, s)\n",
     "input x f32[256, 1024]\noutput l2_of_columns(x)\n",
+    "input x f32[256, 1024]\noutput two_halves(x)\n",
+    "input x f32[4, 256, 256]\noutput damped_above(x)\n",
+    "input x f32[4, 256, 256]\noutput causal_softmax(x)\n",
 };
 
 int run(std::string_view wanted) {
