@@ -214,6 +214,41 @@ TEST(DefinitionKernel, ComputesOperatorsOfAUser) {
     for (const int threads : {1, 3}) expect_like_the_reference(graph, own, threads);
 }
 
+/// A condition on places i and j: comparisons of forms that grow and fall, by steps of 1 and more, and what joins them.
+std::string drawn_condition(Random& random, int depth) {
+  if (depth > 0 && random.below(3) != 0) {
+    const std::string left = drawn_condition(random, depth - 1);
+    switch (random.below(3)) {
+      case 0:
+        return "!(" + left + ")";
+      case 1:
+        return "(" + left + " && " + drawn_condition(random, depth - 1) + ")";
+      default:
+        return "(" + left + " || " + drawn_condition(random, depth - 1) + ")";
+    }
+  }
+  const auto number = [&](std::size_t below) { return std::to_string(random.below(below)); };
+  std::string form = number(3) + " * i + " + number(5) + " * j";
+  if (random.below(2) == 0) form = number(3) + " * i - " + number(5) + " * j";
+  const char* const comparisons[] = {" < ", " <= ", " > ", " >= ", " == ", " != "};
+  const std::string sign = random.below(2) == 0 ? "" : "0 - ";
+  return form + comparisons[random.below(std::size(comparisons))] + sign + number(2500);
+}
+
+// The borders of the parts in which a condition holds are computed, not looked for.
+TEST(DefinitionKernel, DecidesConditionsWhereTheyChange) {
+  for (int round = 0; round < 120; ++round) {
+    Random random(11, std::to_string(round));
+    const std::string condition = drawn_condition(random, 3), inner = drawn_condition(random, 1);
+    const std::string text = "operator drawn(x[n, m]) -> [n, m]\n  out[i, j] = if " + condition +
+                             " then x[i, j] else (if " + inner + " then 2 * x[i, j] else 1 - x[i, j])\n";
+    SCOPED_TRACE(text);
+    const OperatorRegistry own = value_of(OperatorRegistry::parse(text, "own.op", &registry()));
+    for (const char* shape : {"[3, 2100]", "[1100, 2]", "[40, 30]"})
+      expect_like_the_reference(std::string("input x f32") + shape + "\noutput drawn(x)\n", own, 1 + round % 2);
+  }
+}
+
 TEST(DefinitionKernel, ComputesRecurrences) {
   std::string text;
   for (const char* name : {"rnn.op", "scans.op"}) {
