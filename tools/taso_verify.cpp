@@ -70,7 +70,10 @@ Expected<TriedDefinitions> try_definitions(const VerifyInputs& inputs, const Ver
     TASO_ASSIGN(const std::size_t count,
                 try_definition(inputs.registry, op, {.bound = options.bound, .seed = options.seed}));
     tried.applications += count;
-    ++tried.operators;
+    if (count > 0)
+      ++tried.operators;
+    else
+      tried.untried.push_back(op);
   }
   return tried;
 }
@@ -125,6 +128,18 @@ Expected<std::vector<VerifyResult>> verify_all(const Arguments& arguments, const
   return results;
 }
 
+/// What is said of them, a line for each.
+std::string definitions_text(const TriedDefinitions& definitions) {
+  std::string text;
+  if (definitions.operators > 0)
+    text += fmt::format("{} definitions: they work for all {} small applications that were tried\n",
+                        definitions.operators, definitions.applications);
+  if (!definitions.untried.empty())
+    text += fmt::format("{} definitions were not tried: {}\n", definitions.untried.size(),
+                        fmt::join(definitions.untried, ", "));
+  return text;
+}
+
 /// Writes every report that was asked for.
 Status write_reports(const Arguments& arguments, const std::vector<VerifyResult>& results, std::size_t wrong,
                      const TriedDefinitions& definitions, const MissingFindings* missing,
@@ -141,11 +156,7 @@ Status write_reports(const Arguments& arguments, const std::vector<VerifyResult>
                            counts[2], wrong == 0 ? "" : fmt::format("; {} not as they should be", wrong))
                    .c_str(),
                stdout);
-  if (definitions.operators > 0 && !stdout_taken && !arguments.common.quiet)
-    std::fputs(fmt::format("{} definitions: they work for all {} small applications that were tried\n",
-                           definitions.operators, definitions.applications)
-                   .c_str(),
-               stdout);
+  if (!stdout_taken && !arguments.common.quiet) std::fputs(definitions_text(definitions).c_str(), stdout);
   if (missing != nullptr && !stdout_taken) std::fputs(("\n" + missing_text(*missing, catalog)).c_str(), stdout);
   if (arguments.github) std::fputs(github_annotations(results).c_str(), stdout_taken ? stderr : stdout);
   const ReportContext context{TASO_VERSION, arguments.verifier, definitions, missing, &catalog};

@@ -226,7 +226,8 @@ std::string json_report(const std::vector<VerifyResult>& results, const ReportCo
   json["refuted"] = counts[1];
   json["unknown"] = counts[2];
   json["definitions"] = {{"operators", context.definitions.operators},
-                         {"applications", context.definitions.applications}};
+                         {"applications", context.definitions.applications},
+                         {"untried", context.definitions.untried}};
   json["bound"] = context.options.bound;
   json["seed"] = context.options.seed;
   if (context.missing != nullptr) json["missing"] = to_json(*context.missing, *context.catalog);

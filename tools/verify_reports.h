@@ -22,9 +22,10 @@ struct VerifyResult {
 
 struct MissingFindings;
 
-/// Definitions that were tried (verifier/definitions.h), and at how many applications.
+/// Definitions that were tried (verifier/definitions.h), at how many applications, and those that were at none.
 struct TriedDefinitions {
   std::size_t operators = 0, applications = 0;
+  std::vector<std::string> untried = {};
 };
 
 /// What reports name besides.

@@ -16,13 +16,14 @@
 namespace taso {
 
 struct DefinitionTrialOptions {
-  std::int64_t bound = 3;             ///< Largest extent; extents that are products may have one more.
-  std::uint64_t seed = 1;             ///< Of the applications that are tried where there are too many.
-  std::size_t max_instances = 2'000;  ///< About so many.
+  std::int64_t bound = 3;           ///< Largest extent; extents that are products may have one more.
+  std::uint64_t seed = 1;           ///< Of the applications that are tried where there are too many.
+  std::size_t max_instances = 500;  ///< About so many.
 };
 
-/// Tries small well-typed applications of an operator, those of small extents first; of a variadic one with two inputs.
-/// Their number, or why the definition does not work for one of them, at the place of it.
+/// Tries small well-typed applications of an operator; of a variadic one with two inputs. Their number, or why the
+/// definition does not work for one of them, at the place of it. None are tried where elements of all inputs may be but
+/// truth values, or of types that are no numbers.
 [[nodiscard]] Expected<std::size_t> try_definition(const OperatorRegistry& registry, const std::string& op,
                                                    const DefinitionTrialOptions& options = {});
 
