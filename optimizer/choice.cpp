@@ -48,11 +48,16 @@ Status time_whole(const std::vector<Competitor*>& competitors, MeasuredCosts& me
   return {};
 }
 
-/// Leaves out what was found and does not run as a whole, with a note. Whether anything is left out.
-Expected<bool> leave_out_refused(Findings& found, MeasuredCosts& measured, OptimizeResult& result) {
+/// Leaves out what was found and does not run as a whole, with a note. `try_them`: not only what is recorded counts.
+/// Whether anything is left out.
+Expected<bool> leave_out_refused(Findings& found, MeasuredCosts& measured, bool try_them, OptimizeResult& result) {
   std::vector<std::optional<std::string>> refusals;
   for (Competitor& competitor : found.graphs) {
-    TASO_ASSIGN(std::optional<std::string> refusal, measured.refusal(to_be_timed(competitor.as_run())));
+    const TimedGraph timed = to_be_timed(competitor.as_run());
+    std::optional<std::string> refusal = measured.recorded_refusal(timed);
+    if (!refusal && try_them) {
+      TASO_ASSIGN(refusal, measured.refusal(timed));
+    }
     refusals.push_back(std::move(refusal));
   }
   const auto refused = std::find_if(refusals.begin(), refusals.end(), [](const auto& one) { return one.has_value(); });
@@ -162,13 +167,20 @@ Status choose(Prepared& prepared, Findings& found, const GraphPlanner& planner, 
   const bool all_equal = unchanged && found.graphs.empty();
   if (times_graphs(planner, options) && result.search.stop != StopReason::interrupted && !all_equal) {
     if (options.progress != nullptr) options.progress->begin_timing(competitors.size());
+    TASO_ASSIGN([[maybe_unused]] const bool known, leave_out_refused(found, planner.measured(), false, result));
+    competitors = competitors_of(prepared, found);
     Status timed = time_whole(competitors, planner.measured(), result);
     if (!timed) {
-      const Expected<bool> fewer = leave_out_refused(found, planner.measured(), result);
+      const Expected<bool> fewer = leave_out_refused(found, planner.measured(), true, result);
       competitors = competitors_of(prepared, found);
-      if (fewer && *fewer) timed = time_whole(competitors, planner.measured(), result);
+      if (!fewer)
+        timed = fewer.error();
+      else if (*fewer)
+        timed = time_whole(competitors, planner.measured(), result);
     }
-    if (!timed)
+    if (!timed && timed.error().code == ErrorCode::interrupted)
+      result.search.stop = StopReason::interrupted;
+    else if (!timed)
       result.notes.push_back("graphs were not timed whole, the predicted costs decide: " + timed.error().message);
   }
   std::size_t winner = pick(result, false);

@@ -239,6 +239,14 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+/// By which times of a graph are recorded.
+Hash128 hash_of(const TimedGraph& timed, const std::string& conditions) {
+  Hash128 hash = timed.graph->structural_hash();
+  if (timed.layouts) hash = Hasher().add(hash).add(timed.kernels).finish();
+  if (!conditions.empty()) hash = Hasher().add(hash).add(conditions).finish();
+  return hash;
+}
+
 }  // namespace
 
 bool CostFormula::uses_time() const {
@@ -334,19 +342,31 @@ Expected<GraphTimes> MeasuredCosts::graph_seconds(const std::vector<TimedGraph>&
   std::vector<char> is_reference;
   const std::string conditions = target_->conditions();
   for (const TimedGraph& timed : graphs) {
-    Hash128 hash = timed.graph->structural_hash();
-    if (timed.layouts) hash = Hasher().add(hash).add(timed.kernels).finish();
-    if (!conditions.empty()) hash = Hasher().add(hash).add(conditions).finish();
-    hashes.push_back(hash);
+    hashes.push_back(hash_of(timed, conditions));
     is_reference.push_back(timed.reference ? 1 : 0);
   }
   is_reference[0] = 1;
   return seconds_together("graph", hashes, is_reference, [&] { return target_->measure_graphs(graphs); });
 }
 
+std::optional<std::string> MeasuredCosts::recorded_refusal(const TimedGraph& graph) {
+  const std::string key = hash_of(graph, target_->conditions()).to_string();
+  if (!database_->find("refused", key)) return std::nullopt;
+  others_[{"refused", key}] = 1;
+  return "so it is recorded";
+}
+
 Expected<std::optional<std::string>> MeasuredCosts::refusal(const TimedGraph& graph) {
+  if (std::optional<std::string> recorded = recorded_refusal(graph)) return recorded;
   if (!measure_) return std::optional<std::string>();
-  return target_->refusal(graph);
+  TASO_ASSIGN(std::optional<Refusal> refusal, target_->refusal(graph));
+  if (!refusal) return std::optional<std::string>();
+  if (refusal->for_good) {
+    const std::string key = hash_of(graph, target_->conditions()).to_string();
+    TASO_RETURN_IF_ERROR(database_->replace("refused", key, 1));
+    others_[{"refused", key}] = 1;
+  }
+  return std::optional(std::move(refusal->why));
 }
 
 Expected<GraphTimes> MeasuredCosts::seconds_together(std::string_view kind, const std::vector<Hash128>& hashes,

@@ -58,7 +58,9 @@ class MeasuredCosts {
                                                       const std::vector<char>& is_reference,
                                                       const std::function<Expected<GraphTimes>()>& time);
 
-  /// Target::refusal; nothing where nothing may be measured.
+  /// Why a graph does not run as a whole (Target::refusal), by what was recorded, or by trying it. What holds for good
+  /// is recorded.
+  [[nodiscard]] std::optional<std::string> recorded_refusal(const TimedGraph& graph);
   [[nodiscard]] Expected<std::optional<std::string>> refusal(const TimedGraph& graph);
 
   /// Target::cached_tenths of this size in whole MB, recorded like the others; 0 if it is not recorded and may not be

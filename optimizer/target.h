@@ -78,6 +78,12 @@ struct GraphTimes {
   int date = 0;                    ///< When they were recorded, as 20261126; 0: just now.
 };
 
+/// Why a graph does not run as a whole.
+struct Refusal {
+  std::string why;
+  bool for_good = true;  ///< The same will be said again; not that something failed once.
+};
+
 class Target {
  public:
   virtual ~Target() = default;
@@ -125,8 +131,8 @@ class Target {
   [[nodiscard]] virtual Expected<GraphTimes> measure_graphs(std::span<const TimedGraph> graphs) = 0;
   /// Why a graph does not run as a whole, though its kernels do by themselves; nothing if it runs. For graphs that
   /// measure_graphs() could not run together.
-  [[nodiscard]] virtual Expected<std::optional<std::string>> refusal(const TimedGraph& /*graph*/) {
-    return std::optional<std::string>();
+  [[nodiscard]] virtual Expected<std::optional<Refusal>> refusal(const TimedGraph& /*graph*/) {
+    return std::optional<Refusal>();
   }
 };
 

@@ -639,7 +639,7 @@ PlannedLaunches planned_kernel(const LoweredStep& step, const PlacedKernel& plac
 
 Expected<PlannedRun> plan_launches(const Graph& graph, const KernelLibrary& library, const ExecutorOptions& options) {
   PlannedRun run;
-  if (library.set() != KernelSet::reference) run.groups.emplace();
+  if (options.groups && library.set() != KernelSet::reference) run.groups.emplace();
   TASO_ASSIGN(LoweredGraph lowered, lower_for(graph, library, options, run.groups ? &*run.groups : nullptr));
   if (!library.backend()) {
     for (const LoweredStep& step : lowered.steps) {

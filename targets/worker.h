@@ -3,10 +3,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "optimizer/target.h"
 #include "support/status.h"
 #include "targets/worker_protocol.h"
 
@@ -50,6 +52,8 @@ class Worker {
   /// Runs models in turn; tried twice. `seconds`: what it took, with opening the models.
   [[nodiscard]] Expected<std::vector<ModelTimes>> interleave(std::span<const ModelRun> models,
                                                              const InterleaveRequest& request);
+  /// Why a model does not run, once; nothing if it does. That the worker fails at it is a reason, too.
+  [[nodiscard]] Expected<std::optional<Refusal>> refusal(const ModelRun& model);
 
  private:
   struct State;

@@ -359,13 +359,10 @@ struct WorkerTarget::State {
   }
 
   /// WorkerTarget::refusal.
-  [[nodiscard]] Expected<std::optional<std::string>> refusal(const TimedGraph& timed) {
+  [[nodiscard]] Expected<std::optional<Refusal>> refusal(const TimedGraph& timed) {
     Files written;
     TASO_RETURN_IF_ERROR(write(*timed.graph, written));
-    TASO_ASSIGN(const std::vector<ModelTimes> times,
-                worker.interleave(written.runs, {.rounds = 1, .warm_up = 0, .block = 1}));
-    if (times[0].refusal.empty()) return std::optional<std::string>();
-    return std::optional(times[0].refusal);
+    return worker.refusal(written.runs[0]);
   }
 
   /// Samples of some of `graphs` for a comparison: SampleInTurn of optimizer/paired_times.h.
@@ -565,7 +562,7 @@ Expected<GraphTimes> WorkerTarget::measure_graphs(std::span<const TimedGraph> gr
       [&](const PairedTimes& paired, std::span<const std::size_t> of) { return state_->sample(graphs, paired, of); });
 }
 
-Expected<std::optional<std::string>> WorkerTarget::refusal(const TimedGraph& graph) { return state_->refusal(graph); }
+Expected<std::optional<Refusal>> WorkerTarget::refusal(const TimedGraph& graph) { return state_->refusal(graph); }
 
 void WorkerTarget::set_gauge(double least_us, std::function<void(double)> save) {
   state_->known_gauge_us = least_us;

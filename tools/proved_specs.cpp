@@ -36,19 +36,12 @@ void warn_of_trusted_functions(const OperatorRegistry& registry, const OperatorR
                       .to_string());
 }
 
-Expected<OperatorRegistry> load_proved_operators(const CommonOptions& options) {
+Expected<OperatorRegistry> load_proved_operators(const CommonOptions& options, const char* program) {
   TASO_ASSIGN(OperatorRegistry registry, load_operators(options));
   if (options.added_specs.empty()) return registry;
   TASO_ASSIGN(const OperatorRegistry shipped, load_operators(without_added(options)));
   TASO_RETURN_IF_ERROR(prove_declared_laws(registry, shipped));
-  return registry;
-}
-
-Expected<OperatorRegistry> load_proved_operators(const CommonOptions& options, const char* program) {
-  TASO_ASSIGN(OperatorRegistry registry, load_proved_operators(options));
-  if (options.added_specs.empty()) return registry;
-  TASO_ASSIGN(const OperatorRegistry shipped, load_operators(without_added(options)));
-  warn_of_trusted_functions(registry, shipped, program);
+  if (program != nullptr) warn_of_trusted_functions(registry, shipped, program);
   return registry;
 }
 

@@ -9,12 +9,10 @@
 namespace taso::tools {
 
 /// What load_operators() gives; a declared law of an added operator that is not proved is an error. For every program
-/// that makes graphs: they are kept in normal forms that laws allow.
-[[nodiscard]] Expected<OperatorRegistry> load_proved_operators(const CommonOptions& options);
-
-/// The same for a program that rewrites graphs or proves rules: of added functions whose facts and laws have to be
-/// trusted `program` warns.
-[[nodiscard]] Expected<OperatorRegistry> load_proved_operators(const CommonOptions& options, const char* program);
+/// that makes graphs: they are kept in normal forms that laws allow. One that rewrites graphs or proves rules gives its
+/// name and warns of added functions whose facts and laws have to be trusted.
+[[nodiscard]] Expected<OperatorRegistry> load_proved_operators(const CommonOptions& options,
+                                                               const char* program = nullptr);
 
 /// `program` says of which functions that `known` does not have something is declared that is not proved.
 void warn_of_trusted_functions(const OperatorRegistry& registry, const OperatorRegistry& known, const char* program);

@@ -127,11 +127,11 @@ class PlanRun {
     TASO_RETURN_IF_ERROR(agree(transport_, own));
     TASO_RETURN_IF_ERROR(agree_on(transport_, "the model", model));
     TASO_RETURN_IF_ERROR(agree_on(transport_, "the plan", plan));
-    return agree_on(
-        transport_, "the options",
-        fmt::format("--seed {} --repeat {} --threads {} --streams {} --messages {}{}{}{}", options_.common.seed,
-                    options_.repeat, options_.threads, streams(), options_.messages, options_.as_is ? " --as-is" : "",
-                    options_.profile ? " --profile" : "", options_.trace.empty() ? "" : " --trace"));
+    return agree_on(transport_, "the options",
+                    fmt::format("--seed {} --repeat {} --threads {} --streams {} --messages {}{}{}{}{}",
+                                options_.common.seed, options_.repeat, options_.threads, streams(), options_.messages,
+                                options_.as_is ? " --as-is" : "", options_.no_groups ? " --no-groups" : "",
+                                options_.profile ? " --profile" : "", options_.trace.empty() ? "" : " --trace"));
   }
 
   /// Of each rank's device; one unless the user says otherwise.

@@ -132,11 +132,10 @@ Expected<std::vector<VerifyResult>> verify_all(const Arguments& arguments, const
 std::string definitions_text(const TriedDefinitions& definitions) {
   std::string text;
   if (definitions.operators > 0)
-    text += fmt::format("{} definitions: they work for all {} small applications that were tried\n",
-                        definitions.operators, definitions.applications);
+    text += fmt::format("definitions that work for all small applications tried ({}): {}\n", definitions.applications,
+                        definitions.operators);
   if (!definitions.untried.empty())
-    text += fmt::format("{} definitions were not tried: {}\n", definitions.untried.size(),
-                        fmt::join(definitions.untried, ", "));
+    text += fmt::format("definitions that were not tried: {}\n", fmt::join(definitions.untried, ", "));
   return text;
 }
 

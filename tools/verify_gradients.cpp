@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "gradients/table.h"
-#include "tools/specs.h"
+#include "tools/proved_specs.h"
 #include "verifier/gradients.h"
 
 namespace taso::tools {
@@ -81,7 +81,7 @@ Expected<int> run_gradients(const CommonOptions& common, const std::vector<std::
   if (fs::is_directory(fs::path(shipped) / "operators", error) &&
       std::find(all.added_specs.begin(), all.added_specs.end(), shipped) == all.added_specs.end())
     all.added_specs.insert(all.added_specs.begin(), shipped);
-  TASO_ASSIGN(const OperatorRegistry registry, load_operators(all));
+  TASO_ASSIGN(const OperatorRegistry registry, load_proved_operators(all));
   GradientTable table;
   for (const std::string& path : tables.empty() ? std::vector<std::string>{shipped} : tables) {
     TASO_ASSIGN(table, GradientTable::load(path, registry, &table));

@@ -46,6 +46,13 @@ Products products_of(const KernelRequest& request) {
   return products;
 }
 
+bool has_totals(const KernelRequest& request) {
+  const auto is_total = [](const KernelRequest& one) { return one.op.starts_with("reduce_"); };
+  if (!request.fused) return is_total(request);
+  return std::any_of(request.fused->parts.begin(), request.fused->parts.end(),
+                     [&](const FusedPart& part) { return is_total(part.request); });
+}
+
 /// Elements that threads have to take: those that are made or, as the threads of a block compute one element together
 /// where it is a total of many, those that they are made of.
 double elements_taken(const KernelRequest& request) {
@@ -58,7 +65,7 @@ double elements_taken(const KernelRequest& request) {
     made += elements_of(output);
     totals += std::min(largest, elements_of(output) * elements_of_block);
   }
-  return std::max(made, std::min(read, totals));
+  return has_totals(request) ? std::max(made, std::min(read, totals)) : made;
 }
 
 }  // namespace

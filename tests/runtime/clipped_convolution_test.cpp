@@ -48,6 +48,34 @@ TEST(ClippedConvolution, ComputesWhatItsPartsDo) {
     }
 }
 
+// Groups whose channels are no whole blocks oneDNN computes as products of matrices, activations by themselves.
+TEST(ConvolutionByGemm, AppliesWhatFollows) {
+  if (cpu::onednn_version().empty()) GTEST_SKIP() << "built without oneDNN";
+  const std::string operands =
+      "input x f32[2, 12, 11, 9]\ninput r f32[2, 20, 11, 9]\nweight w f32[20, 6, 1, 1]\nweight b f32[20]\n";
+  std::vector<std::string> graphs = {operands + "output clip(conv2d(x, w); min=-0.1, max=0.6)\n",
+                                     operands + "output clip(conv2d_bias_act(x, w, b); min=0.2, max=0.5)\n"};
+  for (const char* act : {"relu", "sigmoid", "tanh", "gelu", "hard_swish", "silu", "identity"}) {
+    const std::string attribute = std::string("act=") + act + ")\n";
+    graphs.push_back(operands + "output conv2d_bias_act(x, w, b; " + attribute);
+    graphs.push_back(operands + "output conv2d_bias_add_act(x, w, b, r; " + attribute);
+  }
+  std::size_t by_gemm = 0;
+  for (const std::string& text : graphs)
+    for (const int threads : {1, 3}) {
+      const Graph graph = graph_of(text);
+      Executor executor = value_of(
+          Executor::create(graph, library(), {.threads = threads, .channels_last = false, .weights = nullptr}));
+      for (const LoweredStep& step : executor.lowered().steps)
+        if (step.kernel->request.op != "reorder" &&
+            value_of(library().create(step.kernel->request))->implementation().find("gemm") != std::string::npos)
+          ++by_gemm;
+      const std::vector<HostTensor> inputs = executor.random_inputs(5);
+      expect_near(value_of(executor.run(inputs)), reference_outputs(graph, inputs), 1e-5, text);
+    }
+  EXPECT_GT(by_gemm, graphs.size()) << "row-major tensors are not computed so";
+}
+
 TEST(ClippedConvolution, DeclinesWhatIsMore) {
   if (cpu::onednn_version().empty()) GTEST_SKIP() << "built without oneDNN";
   const auto reason = [](const std::string& graph) {

