@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """What other tools and taso-opt make of models for a runtime: all variants of a model run in turn, in one process.
 
-  bench/targets.py MODEL... [--runtime openvino] [--batches 1,8] [--threads 1,2] [--domain com.microsoft]
-                   [--programs build/release/bin] [--out build/bench-targets]
+  bench/targets.py [MODEL...] [--runtime openvino] [--batches 1,8] [--threads 1,2] [--domain com.microsoft]
+                   [--below 500] [--programs build/release/bin] [--out build/bench-targets]
 
-A MODEL is a file, or the name of an example (build-models --list). With --batches, an example is built for each; of a
+A MODEL is a file, a folder of *.onnx files, or the name of an example (build-models --list); without any, all examples
+whose weights take less than --below megabytes. With --batches, an example is built for each; of a
 file the first extent of every input becomes that, where it is 1. Needs a Python with onnxruntime, for --runtime openvino
 also that (scripts/setup --targets); onnxsim and onnxslim take part where it has them. Prints a table in Markdown. A time
 is a median; a ratio the median, over the rounds, of the original's time over the variant's; A/A is a second copy of the
@@ -233,9 +234,23 @@ def version(package):
         return "no " + package
 
 
+def models_of(options):
+    if not options.models:
+        return subprocess.run([os.path.join(options.programs, "build-models"), "--list-below", str(options.below)],
+                              check=True, capture_output=True, text=True).stdout.split()
+    models = []
+    for model in options.models:
+        if os.path.isdir(model):
+            models += sorted(os.path.join(model, name) for name in os.listdir(model) if name.endswith(".onnx"))
+        else:
+            models.append(model)
+    return models
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="+")
+    parser.add_argument("models", nargs="*")
+    parser.add_argument("--below", type=int, default=500)
     parser.add_argument("--programs", default=os.path.join(ROOT, "build", "release", "bin"))
     parser.add_argument("--runtime", default="ort", choices=["ort", "openvino"])
     parser.add_argument("--batches", default="1")
@@ -253,7 +268,7 @@ def main():
                                        ", ".join(version(name) for name in ["onnxruntime", "onnxsim", "onnxslim"] +
                                                  ["openvino"] * (options.runtime == "openvino"))))
     rows = []
-    for model in options.models:
+    for model in models_of(options):
         for batch in map(int, options.batches.split(",")):
             try:
                 file = source(model, batch, options)
