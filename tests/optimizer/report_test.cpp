@@ -56,6 +56,12 @@ TEST(Report, SaysHowFarThePlanIsFromTheBest) {
                 "and fused kernels\n"),
       std::string::npos)
       << text;
+  result.result.least_cost = 0;
+  text = report_text(result, report_context);
+  EXPECT_NE(
+      text.find("layouts by the costs of its kernels it is not known how good its layouts and fused kernels are\n"),
+      std::string::npos)
+      << text;
   result.result.least_cost = 1000;
   text = report_text(result, report_context);
   EXPECT_NE(text.find("layouts by the costs of its kernels the result has the best layouts and fused kernels\n"),
