@@ -26,8 +26,8 @@ class CostDatabase {
   /// known than that it is not faster), "graph" and "plan" (seconds of a whole graph, and of a plan run by
   /// several ranks), "engine", "tuning" and "failed" (recorded_choices.h), "step" and "concurrency"
   /// (recorded_step_costs.h), "noise", "finalist" (which of them, from 1; 0: none), "noise of final" and "date" (of
-  /// those timed together: 20261126), "refused" (1: a whole graph does not run there), "gauge" (microseconds, targets/gauge.h), or "cache" (tenths of a working set that
-  /// stay in the last-level cache).
+  /// those timed together: 20261126), "refused" (1: a whole graph does not run there), "gauge" (microseconds,
+  /// targets/gauge.h), or "cache" (tenths of a working set that stay in the last-level cache).
   struct Entry {
     std::string device, kind, key;
     double value = 0;

@@ -359,7 +359,7 @@ std::optional<std::string> MeasuredCosts::recorded_refusal(const TimedGraph& gra
 Expected<std::optional<std::string>> MeasuredCosts::refusal(const TimedGraph& graph) {
   if (std::optional<std::string> recorded = recorded_refusal(graph)) return recorded;
   if (!measure_) return std::optional<std::string>();
-  TASO_ASSIGN(std::optional<Refusal> refusal, target_->refusal(graph));
+  TASO_ASSIGN(std::optional<GraphRefusal> refusal, target_->refusal(graph));
   if (!refusal) return std::optional<std::string>();
   if (refusal->for_good) {
     const std::string key = hash_of(graph, target_->conditions()).to_string();

@@ -79,7 +79,7 @@ struct GraphTimes {
 };
 
 /// Why a graph does not run as a whole.
-struct Refusal {
+struct GraphRefusal {
   std::string why;
   bool for_good = true;  ///< The same will be said again; not that something failed once.
 };
@@ -131,8 +131,8 @@ class Target {
   [[nodiscard]] virtual Expected<GraphTimes> measure_graphs(std::span<const TimedGraph> graphs) = 0;
   /// Why a graph does not run as a whole, though its kernels do by themselves; nothing if it runs. For graphs that
   /// measure_graphs() could not run together.
-  [[nodiscard]] virtual Expected<std::optional<Refusal>> refusal(const TimedGraph& /*graph*/) {
-    return std::optional<Refusal>();
+  [[nodiscard]] virtual Expected<std::optional<GraphRefusal>> refusal(const TimedGraph& /*graph*/) {
+    return std::optional<GraphRefusal>();
   }
 };
 

@@ -214,15 +214,15 @@ Expected<std::vector<ModelTimes>> Worker::interleave(std::span<const ModelRun> m
       });
 }
 
-Expected<std::optional<Refusal>> Worker::refusal(const ModelRun& model) {
+Expected<std::optional<GraphRefusal>> Worker::refusal(const ModelRun& model) {
   const std::span<const ModelRun> alone(&model, 1);
   const Expected<std::vector<ModelTimes>> times = state_->request(
       1, [&](int id) { return interleave_line(id, alone, {}); },
       [&](const std::string& answer, int id, double wall) { return parse_times(answer, id, 1, 1, wall); });
   if (!times && (times.error().code == ErrorCode::interrupted || !state_->given_up.empty())) return times.error();
-  if (!times) return std::optional(Refusal{times.error().message, false});
-  if ((*times)[0].refusal.empty()) return std::optional<Refusal>();
-  return std::optional(Refusal{(*times)[0].refusal, true});
+  if (!times) return std::optional(GraphRefusal{times.error().message, false});
+  if ((*times)[0].refusal.empty()) return std::optional<GraphRefusal>();
+  return std::optional(GraphRefusal{(*times)[0].refusal, true});
 }
 
 }  // namespace taso

@@ -53,7 +53,7 @@ class Worker {
   [[nodiscard]] Expected<std::vector<ModelTimes>> interleave(std::span<const ModelRun> models,
                                                              const InterleaveRequest& request);
   /// Why a model does not run, once; nothing if it does. That the worker fails at it is a reason, too.
-  [[nodiscard]] Expected<std::optional<Refusal>> refusal(const ModelRun& model);
+  [[nodiscard]] Expected<std::optional<GraphRefusal>> refusal(const ModelRun& model);
 
  private:
   struct State;

@@ -359,7 +359,7 @@ struct WorkerTarget::State {
   }
 
   /// WorkerTarget::refusal.
-  [[nodiscard]] Expected<std::optional<Refusal>> refusal(const TimedGraph& timed) {
+  [[nodiscard]] Expected<std::optional<GraphRefusal>> refusal(const TimedGraph& timed) {
     Files written;
     TASO_RETURN_IF_ERROR(write(*timed.graph, written));
     return worker.refusal(written.runs[0]);
@@ -562,7 +562,7 @@ Expected<GraphTimes> WorkerTarget::measure_graphs(std::span<const TimedGraph> gr
       [&](const PairedTimes& paired, std::span<const std::size_t> of) { return state_->sample(graphs, paired, of); });
 }
 
-Expected<std::optional<Refusal>> WorkerTarget::refusal(const TimedGraph& graph) { return state_->refusal(graph); }
+Expected<std::optional<GraphRefusal>> WorkerTarget::refusal(const TimedGraph& graph) { return state_->refusal(graph); }
 
 void WorkerTarget::set_gauge(double least_us, std::function<void(double)> save) {
   state_->known_gauge_us = least_us;

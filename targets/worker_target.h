@@ -49,7 +49,7 @@ class WorkerTarget final : public Target {
   [[nodiscard]] Expected<std::map<std::string, double>> profile(const TimedGraph& graph) override;
   /// Of the graphs as files. device_unavailable where the runtime does not run one of them.
   [[nodiscard]] Expected<GraphTimes> measure_graphs(std::span<const TimedGraph> graphs) override;
-  [[nodiscard]] Expected<std::optional<Refusal>> refusal(const TimedGraph& graph) override;
+  [[nodiscard]] Expected<std::optional<GraphRefusal>> refusal(const TimedGraph& graph) override;
   /// What the gauge (targets/gauge.h) took at least in other runs, in microseconds, 0 if nothing is known; and who is
   /// told when that changes.
   void set_gauge(double least_us, std::function<void(double)> save);
