@@ -26,6 +26,14 @@ expect runtime.md "^\| nasrnn \| 1 \| $number \| $number \| $number \| - \| - \|
 expect runtime.md '^\| nasrnn \| 1 \| - \| [0-9.]+ \| - \|'
 expect runtime.md '^\| broken \| 1 \| - \| - \| - \| - \| - \| - \| - \| - \| - \|$'
 
+if command -v python3 > /dev/null; then
+  "$bench/groups.py" --programs "$programs" --rounds 2 --repeat 1 nasrnn.onnx > groups.md
+  expect groups.md '^\| nasrnn \| ([0-9]+ \| ){3}([0-9.]+ \| ){3}[0-9.]+ \[[0-9.]+, [0-9.]+\] \|$'
+  code=0
+  "$bench/groups.py" --programs "$programs" broken.onnx > groups.md 2> groups.log || code=$?
+  [ $code = 1 ] && expect groups.log '^groups.py: taso-run: broken.onnx: '
+fi
+
 # Wrong use is one line and exit code 2.
 for script in runtime.sh rules_used.sh; do
   for arguments in "" "--bogus"; do
