@@ -12,8 +12,8 @@
 /// Folded broadcasts. `broadcast` whose consumer is element-wise is part of the consumer's kernel.
 ///
 /// Layouts are those of an assignment (runtime/layout_space.h), or follow a rule: Convolutions and poolings run in
-/// channels_last; nodes that can work in either layout follow their first
-/// operand of rank 4 that is not free to choose; all else is row_major. Where both layouts of a tensor are
+/// channels_last; nodes that can work in either layout do so if an operand
+/// has it; all else is row_major. Where both layouts of a tensor are
 /// the same bytes (one channel, or 1x1 images) no conversion is needed.
 #pragma once
 
