@@ -93,7 +93,7 @@ TEST(StrategyProofs, ChangedStrategiesAreRefutedOrTrue) {
   for (std::size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[random.below(i)]);
   Verifier verifier(test::registry(), {}, options());
   std::size_t refuted = 0;
-  for (std::size_t i = 0; i < 30; ++i) {
+  for (std::size_t i = 0; i < 20; ++i) {
     const Verdict verdict = verifier.verify(all[i].rule);
     const bool by_types = test::is_refuted_by_types(verdict);
     EXPECT_TRUE(by_types || verdict.kind != VerdictKind::unknown)
@@ -101,7 +101,7 @@ TEST(StrategyProofs, ChangedStrategiesAreRefutedOrTrue) {
         << to_string(all[i].rule, test::registry()) << verdict.reason;
     refuted += by_types || verdict.kind == VerdictKind::refuted ? 1 : 0;
   }
-  EXPECT_GE(refuted, 20u);
+  EXPECT_GE(refuted, 13u);
 }
 
 // The regions of the example that Tofu gives: B = shift_two(A), 12 elements, halves of 5.

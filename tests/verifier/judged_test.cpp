@@ -111,7 +111,7 @@ TEST(Mutations, WhatIsStillProvedHolds) {
   Verifier verifier = make_verifier(axioms());
   std::size_t total = 0, refuted = 0, proved = 0;
   const std::vector<Substitution> statements = proved_statements();
-  for (std::size_t i = 0; i < statements.size(); i += 5)
+  for (std::size_t i = 0; i < statements.size(); i += 8)
     for (const testing::Mutation& mutation : testing::some_mutations(statements[i], registry(), 1, 3)) {
       ++total;
       const Verdict verdict = verifier.verify(mutation.rule);
@@ -122,7 +122,7 @@ TEST(Mutations, WhatIsStillProvedHolds) {
           << mutation.what << "\n"
           << to_string(mutation.rule, registry());
     }
-  EXPECT_GT(total, 80U);
+  EXPECT_GT(total, 50U);
   EXPECT_GT(refuted, total / 3);
   EXPECT_GT(proved, 0U);
   EXPECT_LT(proved, total / 2);
@@ -131,8 +131,8 @@ TEST(Mutations, WhatIsStillProvedHolds) {
 // --- conditions
 
 // Every condition of a proved statement is needed: the statement without it stands in neighbours.rules, where its
-// verdict is tested, or is refuted here, or is proved with that very condition added (limits of ranks). One that
-// follows from the typing rules stands there as proved.
+// verdict is tested, or is refuted (half of them are tried here), or is proved with that very condition added (limits
+// of ranks). One that follows from the typing rules stands there as proved.
 TEST(Conditions, HaveRefutedNeighbours) {
   const auto text_of = [](Substitution rule) {
     rule.name = "neighbour";
@@ -146,7 +146,7 @@ TEST(Conditions, HaveRefutedNeighbours) {
   for (const char* file : {"neighbours.rules", "false.rules", "published.rules"})
     for (const Substitution& rule : testing::load(file)) neighbours.insert(text_of(rule));
   Verifier verifier = make_verifier({});
-  std::size_t clauses = 0, listed = 0;
+  std::size_t clauses = 0, listed = 0, unlisted = 0;
   for (const Substitution& rule : proved_statements())
     for (std::size_t c = 0; c < rule.conditions.size(); ++c) {
       Substitution without = rule;
@@ -156,6 +156,7 @@ TEST(Conditions, HaveRefutedNeighbours) {
         ++listed;
         continue;
       }
+      if (unlisted++ % 2 != 0) continue;  // Every second one: all take a minute.
       const Verdict verdict = verifier.verify(without);
       const Condition& taken = rule.conditions[c];
       // How far ranks are examined depends on the other limits.

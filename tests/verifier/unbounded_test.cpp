@@ -193,7 +193,7 @@ TEST_P(AxiomMutations, WhatIsStillProvedHolds) {
   std::size_t total = 0, proved = 0, confirmed = 0;
   for (std::size_t i = 0; i < axioms().size(); ++i) {
     if (static_cast<int>(i % parts) != GetParam()) continue;
-    for (const testing::Mutation& changed : testing::some_mutations(axioms()[i], registry(), 5, 1)) {
+    for (const testing::Mutation& changed : testing::some_mutations(axioms()[i], registry(), 3, 1)) {
       const Substitution& mutation = changed.rule;
       ++total;
       UnboundedOptions options;
@@ -210,7 +210,7 @@ TEST_P(AxiomMutations, WhatIsStillProvedHolds) {
     }
   }
   // Most mutations are false; some, as exchanged operands of a sum, are true.
-  EXPECT_GT(total, 80U);
+  EXPECT_GT(total, 48U);
   EXPECT_GT(proved, 0U);
   EXPECT_LT(proved, total / 2);
   RecordProperty("mutations", static_cast<int>(total));

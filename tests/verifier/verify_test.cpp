@@ -464,7 +464,7 @@ TEST(Verify, ResultsThatGrowAreFlagged) {
 TEST(Axioms, DoNotEntailMutationsThatNumbersRefute) {
   std::size_t refuted = 0, total = 0;
   for (const Substitution& rule : testing::load("true.rules")) {
-    for (const testing::Mutation& mutation : testing::some_mutations(rule, registry(), 3, 1)) {
+    for (const testing::Mutation& mutation : testing::some_mutations(rule, registry(), 2, 1)) {
       ++total;
       const BoundedOutcome outcome =
           validate_bounded(registry(), mutation.rule, {.seed = 77, .max_instances = 20, .rare = false});
@@ -474,7 +474,7 @@ TEST(Axioms, DoNotEntailMutationsThatNumbersRefute) {
       EXPECT_FALSE(quick_verifier().follows_from_axioms(mutation.rule)) << rule.name << ", " << mutation.what;
     }
   }
-  EXPECT_GT(total, 60U);
+  EXPECT_GT(total, 40U);
   EXPECT_GT(refuted, total / 3);
 }
 
