@@ -20,13 +20,14 @@ Error not_proved(std::string message, const std::string& file = "") {
   return Error{ErrorCode::not_proved, one_line(std::move(message)), {.file = file}};
 }
 
-/// Whether a file is the one that the certificate names.
-Status check_identity(const FileIdentity& named, const std::string& path) {
+/// Whether a file is the one that the certificate names; `option` names another.
+Status check_identity(const FileIdentity& named, const std::string& path, const char* option) {
   TASO_ASSIGN(const FileIdentity found, identify_file(path));
   if (found.bytes == named.bytes && found.hash == named.hash) return {};
-  return not_proved(fmt::format("not the file that the certificate names ({} bytes, hash {}; here are {}, {}); "
-                                "--original and --optimized name others",
-                                named.bytes, named.hash.to_string(), found.bytes, found.hash.to_string()),
+  return not_proved(fmt::format("not the file that the certificate names as {} ({} bytes, hash {}; here are {}, {}); "
+                                "{} names another",
+                                option == std::string_view("--original") ? "the original" : "the result", named.bytes,
+                                named.hash.to_string(), found.bytes, found.hash.to_string(), option),
                     path);
 }
 
@@ -137,9 +138,10 @@ Expected<SaveReport> repeat_at_all_sizes(const Certificate& certificate, const M
 
 Expected<Replay> replay(const Certificate& certificate, const std::string& original, const std::string& optimized,
                         const OperatorRegistry& operators, const std::string& temporary) {
-  TASO_RETURN_IF_ERROR(check_identity(certificate.original, original));
-  TASO_RETURN_IF_ERROR(check_identity(certificate.optimized, optimized));
-  if (certificate.external_data) TASO_RETURN_IF_ERROR(check_identity(*certificate.external_data, optimized + ".data"));
+  TASO_RETURN_IF_ERROR(check_identity(certificate.original, original, "--original"));
+  TASO_RETURN_IF_ERROR(check_identity(certificate.optimized, optimized, "--optimized"));
+  if (certificate.external_data)
+    TASO_RETURN_IF_ERROR(check_identity(*certificate.external_data, optimized + ".data", "--optimized"));
   OperatorRegistry registry = operators;
   for (const std::string& domain : certificate.allowed_domains) {
     Expected<OperatorRegistry> allowing = allow_domain(domain, certificate.optimized.name, registry);

@@ -223,14 +223,27 @@ class Exporter {
     cover.nodes.push_back(std::move(made));
   }
 
-  /// Folding stores the result: not worth it where an operator repeats a small weight many times.
-  [[nodiscard]] bool is_worth_folding(NodeId id) const {
+  /// Whether something that is computed when the model runs reads the elements of a constant as they are.
+  bool is_stored_as_it_is(Value constant) {
+    if (!stored_) {
+      stored_.emplace(graph_.outputs().begin(), graph_.outputs().end());
+      for (NodeId id = 0; id < graph_.id_bound(); ++id)
+        if (graph_.contains(id) && !graph_.node(id).weight_only)
+          stored_->insert(graph_.node(id).inputs.begin(), graph_.node(id).inputs.end());
+    }
+    return is_constant_value(constant) && stored_->contains(constant);
+  }
+
+  /// Folding stores the result: not worth it where an operator repeats a small weight many times, or only arranges a
+  /// large one in another way that is stored as well (an embedding whose transpose makes the logits).
+  [[nodiscard]] bool is_worth_folding(NodeId id) {
     constexpr std::int64_t small = 1 << 16, factor = 8;
     const Node& node = graph_.node(id);
     if (node.inputs.empty()) return true;
     std::int64_t bytes = 0, leaves = 0;
     for (const TensorType& type : node.outputs) bytes += type.bytes();
     if (bytes <= small) return true;
+    if ((node.op == "transpose" || node.op == "reshape") && is_stored_as_it_is(node.inputs[0])) return false;
     std::set<NodeId> seen;
     std::vector<NodeId> stack = {id};
     while (!stack.empty()) {
@@ -874,6 +887,7 @@ class Exporter {
   std::vector<std::shared_ptr<const ConstantData>> constants_;  // Small constants of lowered nodes.
   std::size_t temporaries_ = 0;
   std::set<Value> read_;
+  std::optional<std::set<Value>> stored_;  ///< See is_stored_as_it_is.
   std::map<Value, std::shared_ptr<const ConstantData>> folded_;
 
   std::map<Value, std::string> names_;

@@ -1061,7 +1061,7 @@ class Importer {
       if (place < types.size() && types[place] && is_reasonable(types[place]->shape))
         type = *types[place];
       else if (hint != hints_.end() && !proto.output(port).empty() && !counts_elements(proto.op_type()) &&
-               !differs_by_bodies(index, place, carried.shape))
+               !rounds_up(proto) && !differs_by_bodies(index, place, carried.shape))
         type = hint->second;
       node.outputs.push_back(std::move(type));
     }
@@ -1101,6 +1101,13 @@ class Importer {
   static bool counts_elements(const std::string& op_type) {
     static const std::set<std::string> all = {"Compress", "NonMaxSuppression", "NonZero", "Unique"};
     return all.contains(op_type);
+  }
+
+  /// Pools whose last window lies in the padding: runtimes leave it out, and shape inference has counted it.
+  static bool rounds_up(const onnx::NodeProto& proto) {
+    return std::ranges::any_of(proto.attribute(), [](const onnx::AttributeProto& attribute) {
+      return attribute.name() == "ceil_mode" && attribute.i() != 0;
+    });
   }
 
   /// Whether subgraphs make other extents of an output than those that the file says of it, which one of them made

@@ -329,6 +329,13 @@ void resize(NodeContext& c) {
   if (volume(c.shape(0)) == 0) return c.decline("an input is empty");
   const std::vector<Axis> axes = read_axes(c, method);
   if (c.stopped()) return;
+  // The standard divides by the product of scale and extent, ONNX Runtime by the length, which is that product rounded
+  // down.
+  const bool by_ends = method.transform == "align_corners" || method.transform == "tf_crop_and_resize";
+  if (by_ends && std::ranges::any_of(axes, [](const Axis& axis) {
+        return std::abs(axis.scale * static_cast<double>(axis.extent) - static_cast<double>(axis.length)) > 1e-6;
+      }))
+    return c.decline("a scale does not make a whole length; runtimes differ on it");
   if (const auto repeats = repetitions(method, axes)) return c.output(0, repeated(c, c.value(0), *repeats, false));
   // Lengths by other scales are rounded, and whether they are those of x may depend on its extents.
   const auto is_whole = [](const Axis& axis) { return axis.scale == std::floor(axis.scale); };

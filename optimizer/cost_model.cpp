@@ -393,9 +393,10 @@ Expected<GraphTimes> MeasuredCosts::seconds_together(std::string_view kind, cons
       times.final = GraphTimes::Final{static_cast<std::size_t>(finalist) - 1, *of_final};
   }
   if (!recorded && !measure_)
-    return Error{ErrorCode::cost_missing,
-                 fmt::format("no recorded times of whole {}s on '{}' (--no-measure)", kind, database_->device()),
-                 {database_->path()}};
+    return Error{
+        ErrorCode::cost_missing,
+        fmt::format("no recorded times of these {}s, whole, on '{}' (--no-measure)", kind, database_->device()),
+        {database_->path()}};
   // Times that differed so much in one run say nothing of the next one.
   constexpr double too_noisy = 0.3;
   if (measure_ && (!recorded || times.noise > too_noisy || is_near_the_noise(times, is_reference))) {

@@ -43,7 +43,7 @@ Status check_result(const PlannedGraph& original, const RuleIndex& rules, const 
                     const OptimizeOptions& options, OptimizeResult& result) {
   if (!options.check) return {};
   if (result.choice == Choice::original) {
-    result.notes.push_back("no check: the result is the original graph");
+    result.notes.push_back("no check: the result is the original graph, in which at most constants were computed");
     return {};
   }
   if (options.progress != nullptr) options.progress->enter(OptimizeProgress::Phase::checking);

@@ -380,11 +380,11 @@ int main(int argc, char** argv) {
   app.add_option("--operator", arguments.strategies.operators, "with --strategies: of this operator alone (repeatable)")
       ->type_name("NAME")
       ->allow_extra_args(false);
-  app.add_flag(
-      "--gradients", arguments.gradients,
-      "check the entries of tables of gradients (INPUT: .grad files or folders; default: those of the "
-      "specifications) against the definitions of the operators, exactly, and report nothing else; exit code 5 "
-      "if one does not hold");
+  app.add_flag("--gradients", arguments.gradients,
+               "check the entries of tables of gradients (INPUT: .grad files or folders; default: those of the "
+               "specifications) against the definitions of the operators, in exact arithmetic (derivatives of "
+               "primitive functions to 1e-8), and "
+               "report nothing else; exit code 5 if one does not hold");
   app.add_flag("--record-facts", arguments.record_facts,
                "write what instances say of the shapes of axioms beside their files, X.facts for X.axioms, and report "
                "nothing else");

@@ -87,6 +87,34 @@ TEST_P(TidyCases, LeaveTheseNodes) {
   }
 }
 
+class Tied : public test::FolderTest {};
+
+// A transposed weight is not stored beside the weight.
+TEST_F(Tied, WeightsAreStoredOnce) {
+  for (const bool tied : {true, false}) {
+    ModelBuilder builder(17, "tied");
+    builder.add_input("token", {3}, ElementType::i64);
+    builder.add_input("x", {3, 64});
+    builder.add_initializer("embedding", {520, 64}, test::numbers(520 * 64));
+    builder.add_node("Transpose", {"embedding"}, {"turned"}, {{"perm", std::vector<std::int64_t>{1, 0}}});
+    builder.add_node("MatMul", {"x", "turned"}, {"logits"});
+    builder.add_output("logits", {3, 520});
+    if (tied) {
+      builder.add_node("Gather", {"embedding", "token"}, {"row"});
+      builder.add_output("row", {3, 64});
+    }
+    ASSERT_TRUE(builder.save(path("in.onnx")));
+    const auto model = Model::load(path("in.onnx"), test::registry());
+    ASSERT_TRUE(model.ok()) << model.error().to_string();
+    ASSERT_TRUE(model->save(model->graph(), path("out.onnx")).ok());
+    const onnx::ModelProto written = test::read_message(path("out.onnx"));
+    std::size_t bytes = 0;
+    for (const auto& weight : written.graph().initializer()) bytes += weight.raw_data().size();
+    EXPECT_EQ(bytes, 520U * 64 * 4);
+    EXPECT_EQ(std::ranges::count(test::op_types(written), "Transpose"), tied ? 1 : 0);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Files, TidyCases, ::testing::ValuesIn(tidy_cases()), test::case_name);
 
 }  // namespace
