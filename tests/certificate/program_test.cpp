@@ -164,7 +164,7 @@ TEST_F(CertificateProgram, AnotherModelIsRefused) {
   bad[bad.size() / 2] = static_cast<char>(bad[bad.size() / 2] ^ 1);
   ASSERT_TRUE(write_file_atomically(path("o.onnx"), bad));
   EXPECT_EQ(check().exit_code, 5);
-  EXPECT_THAT(check().output, HasSubstr("o.onnx: not the file that the certificate names"));
+  EXPECT_THAT(check().output, HasSubstr("o.onnx: not the file that the certificate names as the result"));
   // ... with the certificate changed accordingly.
   ordered_json json = certificate();
   json["optimized"] = identity(*identify_file(path("o.onnx")));
@@ -178,7 +178,7 @@ TEST_F(CertificateProgram, AnotherModelIsRefused) {
   // Another original.
   build_model(path("m.onnx"), 0.2F);
   EXPECT_EQ(check().exit_code, 5);
-  EXPECT_THAT(check().output, HasSubstr("m.onnx: not the file that the certificate names"));
+  EXPECT_THAT(check().output, HasSubstr("m.onnx: not the file that the certificate names as the original"));
   json["original"] = identity(*identify_file(path("m.onnx")));
   write(json);
   EXPECT_EQ(check().exit_code, 5);
