@@ -1103,7 +1103,7 @@ class Importer {
     return all.contains(op_type);
   }
 
-  /// Pools whose last window lies in the padding: runtimes leave it out, and shape inference has counted it.
+  /// Pools that round up: a last window that lies in the padding runtimes leave out, and shape inference counts it.
   static bool rounds_up(const onnx::NodeProto& proto) {
     return std::ranges::any_of(proto.attribute(), [](const onnx::AttributeProto& attribute) {
       return attribute.name() == "ceil_mode" && attribute.i() != 0;
